@@ -1,0 +1,61 @@
+# What you need: git, make, and Python 3.11, 3.12 or 3.13.
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV ?= uv
+
+# The first of these that runs at all (a shim may be there and fail), has a supported version and can make environments.
+ifndef PYTHON
+PYTHON := $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	>/dev/null 2>&1 && { echo $$python; break; }; done)
+endif
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check lock clean
+
+help: ## show what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.runtime ## start store, demonstration server and proxy on 127.0.0.1:8470; Ctrl-C ends all
+	@exec $(BIN)/sluicegate up --demo
+
+install: $(VENV)/.development ## make .venv with all that running, checking and testing need
+
+test: check ## run every check and every test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.development ## run ruff, mypy and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: ## make the lock files again from pyproject.toml (needs uv)
+	$(call compile,requirements.lock)
+	$(call compile,requirements-dev.lock,--group dev --constraint requirements.lock)
+
+clean: ## remove the environment and all caches; your data in .sluicegate stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# Universal: one file for every platform and Python version; hashes, and no index named.
+define compile
+$(UV) pip compile pyproject.toml --extra embedded --extra demo --group build $(2) \
+	--universal --python-version 3.11 --generate-hashes --quiet \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file $(1)
+endef
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Sluicegate needs Python 3.11, 3.12 or 3.13 with venv; set PYTHON=/path/to/python." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python requirements.lock pyproject.toml
+	$(PIP) install --no-deps --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.development: $(VENV)/.runtime requirements-dev.lock
+	$(PIP) install --no-deps --require-hashes --requirement requirements-dev.lock
+	@touch $@
