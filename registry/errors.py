@@ -1,0 +1,83 @@
+"""What can go wrong in the control plane.
+
+RegistryError
+    StoreUnavailable      the authority could not be read or written in time: not knowing means refusing
+    StoreUnusable         the store is of a kind that we cannot work on; its sentence says what to do
+    OutcomeUnknown        a change was under way at its deadline; it may or may not have been committed
+    NotFound              no such thing, or not visible to this principal
+    Forbidden             visible, but the right is missing
+    Unauthenticated       no key, or not a valid one
+    Conflict              the thing exists already
+    Invalid               the request makes no sense; names the field
+    DownstreamFailed      a downstream did not give its tools
+
+`code` is for programs and never changes; the message is for a person.
+"""
+
+
+class RegistryError(Exception):
+    """Base of the tree."""
+
+    code = "error"
+
+
+class StoreUnavailable(RegistryError):
+    """The authority could not be read or written in time."""
+
+    code = "store_unavailable"
+
+
+class StoreUnusable(RegistryError):
+    """The store is of a kind that we cannot work on; the message is one sentence that says what to do."""
+
+    code = "store_unusable"
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """A change was under way at its deadline; it may or may not have been committed."""
+
+    code = "outcome_unknown"
+
+
+class NotFound(RegistryError):
+    """No such thing, or not visible to this principal."""
+
+    code = "not_found"
+
+
+class Unauthenticated(RegistryError):
+    """No key, or one that is unknown, disabled or expired."""
+
+    code = "key_invalid"
+
+
+class Forbidden(RegistryError):
+    """Visible, but the right is missing. `required_scope` names the scope when a scope is what lacks."""
+
+    code = "forbidden"
+
+    def __init__(self, message: str, *, required_scope: str | None = None) -> None:
+        super().__init__(message)
+        self.required_scope = required_scope
+
+
+class Conflict(RegistryError):
+    """The thing exists already."""
+
+    code = "conflict"
+
+
+class Invalid(RegistryError):
+    """The request makes no sense. `field` names the member at fault, None when it is no single one."""
+
+    code = "invalid"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class DownstreamFailed(RegistryError):
+    """A downstream did not give its tools; the message says why, without its address or any credential."""
+
+    code = "downstream_failed"

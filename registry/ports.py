@@ -1,0 +1,151 @@
+"""What the control plane needs from the outside.
+
+Every port has an in-memory twin in `registry.memory` and a real edge; one contract suite runs on both. A method
+that may fail for want of the store raises `StoreUnavailable`, never a driver's error.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from registry.model import (
+    AccessEntry,
+    Activity,
+    ApiKey,
+    Asked,
+    Facts,
+    NewServer,
+    Server,
+    Snapshot,
+)
+
+T = TypeVar("T")
+
+
+class PolicyReader(Protocol):
+    """One consistent read of everything that decides."""
+
+    async def read(self, asked: frozenset[Asked]) -> Mapping[Asked, Facts]:
+        """Read the facts for all of `asked` from one read-only transaction; every element has its answer.
+
+        A path that two documents hold comes back as a server with a fault. Raises StoreUnavailable.
+        """
+        ...
+
+
+class Transaction(Protocol):
+    """One attempt at a change: reads see one state, writes are all kept or none.
+
+    The work that uses it may run several times, so it must have no effect but through these methods. The policy
+    document is written last (DESIGN 5).
+    """
+
+    async def facts(self, asked: Asked) -> Facts:
+        """The facts as of this transaction."""
+        ...
+
+    async def server(self, ref: str) -> Server | None:
+        """One server by id, or by path when `ref` starts with `/`; None when there is none."""
+        ...
+
+    async def key(self, key_id: str) -> ApiKey | None:
+        """One key by id."""
+        ...
+
+    async def any_key(self) -> bool:
+        """True when at least one key is stored."""
+        ...
+
+    async def add_server(self, new: NewServer) -> Server:
+        """Store a new server, enabled, never refreshed. Raises Conflict when its path is taken."""
+        ...
+
+    async def add_entry(self, entry: AccessEntry) -> None:
+        """Store one access entry."""
+        ...
+
+    async def add_key(self, key: ApiKey) -> None:
+        """Store a new key. Raises Conflict when that hash is there already."""
+        ...
+
+    async def save_key(self, key: ApiKey) -> None:
+        """Replace the stored key of this id."""
+        ...
+
+    async def record(self, row: Activity) -> None:
+        """Store one activity row."""
+        ...
+
+    async def save_policy(
+        self,
+        server_id: str,
+        *,
+        disabled_tools: frozenset[str],
+        retired_disabled_tools: frozenset[str],
+        read_only_tools: frozenset[str],
+    ) -> Server:
+        """Store the three lists, raise the revision by one, return the server as it is now."""
+        ...
+
+    async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
+        """Store a good snapshot: tools, capabilities, time by the store's clock; clears the refresh error."""
+        ...
+
+    async def save_refresh_error(self, server_id: str, error: str) -> Server:
+        """Note a failed refresh; the last snapshot stays."""
+        ...
+
+
+class Ledger(Protocol):
+    """Runs changes."""
+
+    async def change(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in a transaction, again on a transient conflict, until it commits or the deadline comes.
+
+        It runs in a task of its own: a caller that goes away does not undo it. What `work` raises aborts the
+        transaction and comes through. Raises StoreUnavailable (nothing was stored), OutcomeUnknown (it may have been).
+        """
+        ...
+
+
+class ServerStore(Protocol):
+    """Reads servers for people; decisions read through PolicyReader."""
+
+    async def by_ref(self, ref: str) -> Server | None:
+        """One server by id, or by path when `ref` starts with `/`."""
+        ...
+
+    async def all(self) -> Sequence[Server]:
+        """All servers, by path, unreadable ones included (see `policy.fault`)."""
+        ...
+
+
+class KeyStore(Protocol):
+    """Reads keys; never a secret."""
+
+    async def all(self) -> Sequence[ApiKey]:
+        """All keys, oldest first."""
+        ...
+
+
+class ActivityStore(Protocol):
+    """Reads the activity log."""
+
+    async def newest(self, limit: int) -> Sequence[Activity]:
+        """The newest rows, newest first."""
+        ...
+
+
+class Health(Protocol):
+    """Is the authority there?"""
+
+    async def ping(self) -> None:
+        """Return when it answers. Raises StoreUnavailable."""
+        ...
+
+
+class CatalogueSource(Protocol):
+    """Asks a downstream for its tools."""
+
+    async def snapshot(self, url: str) -> Snapshot:
+        """All pages of `tools/list` and the declared capabilities. Raises DownstreamFailed."""
+        ...
