@@ -1,0 +1,258 @@
+"""One HTTP request and its response as a state machine, without a socket.
+
+    REQUEST --receive_request--> ANSWERED                                      a Reply: nothing went downstream
+       \\------receive_request--> FORWARDED --receive_response_head--> BODY     a Forward: it may go downstream
+                                                                      |
+                                 DONE <------receive_response_eof-----'
+
+Source: DESIGN 1 (order of the checks), 3 (inspect, block, filter); LAYOUT (walk-throughs 1 and 2).
+
+Invariant: a `Forward` is made here alone, of one permit for each message, and carries the bytes that came in. A tool
+list leaves only through `Held.release`, with facts that the driver reads after the list has arrived.
+"""
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from proxy import headers, jsonrpc, policy, replies, sse, tools
+from proxy.edits import Edit, apply
+from proxy.errors import BadFields, ClientFault, DownstreamUnusable, InvalidRequest, ProxyError
+from proxy.jsonrpc import Body, Request
+from proxy.ports import DataPlaneSettings, Fields, Forward, Reply
+from proxy.sse import Event
+from proxy.tools import ToolLists
+from registry import access
+from registry.access import Permit, Refusal
+from registry.credentials import holds_key
+from registry.model import Facts
+
+TOOLS_LIST = "tools/list"
+
+
+class Mode(enum.Enum):
+    """How the body of a response is treated."""
+
+    STREAM = enum.auto()
+    """No list can be in it: it passes undecoded."""
+    EVENTS = enum.auto()
+    """An event stream: event by event, lists held."""
+    WHOLE = enum.auto()
+    """A list may be in it: it is collected, and its head waits for it."""
+
+
+class _State(enum.Enum):
+    REQUEST = enum.auto()
+    ANSWERED = enum.auto()
+    FORWARDED = enum.auto()
+    BODY = enum.auto()
+    DONE = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What came before the body. `key` is the text of the key that was presented, None without one."""
+
+    method: str
+    query: str
+    fields: Fields
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """What goes out before the body; in mode WHOLE, once the body is known."""
+
+    status: int
+    fields: Fields
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A tool list that waits for facts younger than itself. Nothing after it may leave before it."""
+
+    _lists: ToolLists
+    _with_edits: Callable[[Sequence[Edit]], bytes]
+    _ttl_ms: int
+
+    def release(self, facts: Facts) -> bytes | Refusal:
+        """The bytes to send: what came in, less what this caller may not use.
+
+        Args:
+            facts: from a read that began after the list arrived.
+
+        Returns:
+            A refusal when the caller may not reach the server any more: then the list must not leave at all.
+        """
+        entered = access.use_server(facts)
+        if isinstance(entered, Refusal):
+            return entered
+        edits = self._lists.edits(
+            lambda name: policy.may_list(facts, name), ttl_ms=self._ttl_ms, is_private=facts.key is not None
+        )
+        return self._with_edits(edits)
+
+
+class Exchange:
+    """One request and its response; see the module for its states."""
+
+    def __init__(self, facts: Facts, head: RequestHead, settings: DataPlaneSettings) -> None:
+        self._facts = facts
+        self._head = head
+        self._settings = settings
+        self._state = _State.REQUEST
+        self._id: str | None = None
+        self._may_bring_list = head.method == "GET"  # a resumed stream may replay a list that another process asked for
+        self._mode = Mode.STREAM
+        self._decoder = sse.Decoder(settings.max_event_bytes)
+        self._collected = bytearray()
+
+    def receive_request(self, body: bytes) -> Forward | Reply:
+        """Judge the whole request.
+
+        Args:
+            body: all of it, as it came; at most `max_body_bytes`.
+        """
+        self._advance(_State.REQUEST, _State.ANSWERED)
+        entered = access.use_server(self._facts)
+        if isinstance(entered, Refusal):
+            is_told_by_id = entered.reason is access.Reason.POLICY_UNREADABLE
+            return replies.turned_away(entered, known_id(body) if is_told_by_id else None)
+        try:
+            outcome = self._inspect(entered, body)
+        except ClientFault as fault:
+            return replies.for_error(fault)
+        if isinstance(outcome, Forward):
+            self._state = _State.FORWARDED
+        return outcome
+
+    def _inspect(self, entered: Permit, body: bytes) -> Forward | Reply:
+        headers.check_request_fields(self._head.fields)
+        if holds_key(self._head.query):
+            raise BadFields("a key belongs in a header field, not in the address")
+        if self._head.method != "POST":
+            if body:
+                raise InvalidRequest(f"a {self._head.method} request has no body")
+            return self._forward((entered,), None)
+        messages = jsonrpc.parse(body)
+        headers.check_mcp_fields(self._head.fields, messages)
+        return self._judge(messages, body)
+
+    def _judge(self, messages: Body, body: bytes) -> Forward | Reply:
+        requests = [message for message in messages.messages if isinstance(message, Request)]
+        self._id = requests[0].id if requests and not messages.is_batch else None
+        self._may_bring_list = any(request.method == TOOLS_LIST for request in requests)
+        verdicts = tuple(policy.decide(self._facts, message) for message in messages.messages)
+        permits = tuple(verdict for verdict in verdicts if isinstance(verdict, Permit))
+        if len(permits) < len(verdicts):
+            return replies.refused(messages, verdicts)
+        return self._forward(permits, body)
+
+    def _forward(self, permits: tuple[Permit, ...], body: bytes | None) -> Forward:
+        fields = headers.forwarded_fields(self._head.fields, self._head.key)
+        return Forward(permits, self._head.method, self._head.query, fields, body)
+
+    def failed(self, error: ProxyError) -> Reply:
+        """The answer when something went wrong before the first byte of the response: with the caller's id."""
+        error.id = error.id or self._id
+        return replies.for_error(error)
+
+    def turned_away(self, refusal: Refusal) -> Reply:
+        """The answer when a held list may not leave at all and nothing was sent yet."""
+        return replies.turned_away(refusal, self._id)
+
+    def receive_response_head(self, status: int, fields: Fields) -> ResponseHead:
+        """Judge the head of the downstream's answer.
+
+        Raises:
+            DownstreamUnusable: a redirect, an interim or coded answer, or a text that two readers would decode
+                differently.
+        """
+        self._advance(_State.FORWARDED, _State.BODY)
+        _check_status(status)
+        if coding := headers.content_coding(fields):
+            raise DownstreamUnusable(f"the downstream's answer is coded ({coding}), which nobody asked for")
+        self._mode = self._mode_for(fields)
+        if self._mode is not Mode.STREAM and not headers.charset_is_utf8(fields):
+            raise DownstreamUnusable("the downstream's answer is not in UTF-8")
+        may_be_edited = self._mode is not Mode.STREAM
+        return ResponseHead(status, headers.returned_fields(fields, may_be_edited=may_be_edited), self._mode)
+
+    def _mode_for(self, fields: Fields) -> Mode:
+        if headers.media_type(fields) == headers.EVENT_STREAM:
+            return Mode.EVENTS
+        return Mode.WHOLE if self._may_bring_list else Mode.STREAM
+
+    def receive_response_data(self, chunk: bytes) -> Iterator[bytes | Held]:
+        """Take the next bytes of the body; yields what may leave, in order. Take each before asking for the next.
+
+        Raises:
+            DownstreamUnusable: a list that cannot be read, or more than we are ready to hold.
+        """
+        self._expect(_State.BODY)
+        match self._mode:
+            case Mode.STREAM:
+                yield chunk
+            case Mode.EVENTS:
+                yield from map(self._judged, self._fed(chunk))
+            case Mode.WHOLE:
+                self._collect(chunk)
+
+    def receive_response_eof(self) -> Iterator[bytes | Held]:
+        """The body has ended as its framing says; yields what was waiting for that."""
+        self._advance(_State.BODY, _State.DONE)
+        match self._mode:
+            case Mode.EVENTS:
+                yield from map(self._judged, self._decoder.eof())
+            case Mode.WHOLE:
+                data = bytes(self._collected)
+                yield self._held(data, lambda edits: apply(data, edits)) or data
+            case Mode.STREAM:
+                pass
+
+    def _fed(self, chunk: bytes) -> Sequence[Event]:
+        try:
+            return self._decoder.feed(chunk)
+        except sse.EventTooLarge as exc:
+            raise DownstreamUnusable(str(exc)) from exc
+
+    def _judged(self, event: Event) -> bytes | Held:
+        return self._held(event.data, event.edited) or event.raw
+
+    def _held(self, data: bytes, with_edits: Callable[[Sequence[Edit]], bytes]) -> Held | None:
+        try:
+            lists = tools.find_lists(data)
+        except tools.UnreadableList as exc:
+            raise DownstreamUnusable(f"a tool list of the downstream cannot be read: {exc}") from exc
+        return None if lists is None else Held(lists, with_edits, self._settings.list_ttl_ms)
+
+    def _collect(self, chunk: bytes) -> None:
+        self._collected += chunk
+        if len(self._collected) > self._settings.max_event_bytes:
+            raise DownstreamUnusable(f"an answer that may hold a list is over {self._settings.max_event_bytes} bytes")
+
+    def _advance(self, before: _State, after: _State) -> None:
+        self._expect(before)
+        self._state = after
+
+    def _expect(self, state: _State) -> None:
+        if self._state is not state:
+            raise RuntimeError(f"not now: the exchange is {self._state.name}, not {state.name}")
+
+
+def _check_status(status: int) -> None:
+    if status < 200:
+        raise DownstreamUnusable("the downstream answers with an interim response")
+    if 300 <= status < 400 and status != 304:
+        raise DownstreamUnusable("the downstream redirects, which is not followed")
+
+
+def known_id(body: bytes) -> str | None:
+    """The id of the one request in a body that is not going to be judged; None when there is no saying."""
+    try:
+        messages = jsonrpc.parse(body)
+    except ProxyError as error:
+        return error.id
+    first = messages.messages[0]
+    return first.id if isinstance(first, Request) and not messages.is_batch else None

@@ -1,0 +1,106 @@
+"""What the data plane needs from the outside, and the values that cross.
+
+`Fields` are header lines in their order, names as they came; comparing them ignores case.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from registry.access import Permit, Refusal
+from registry.model import Asked, Facts, ServerPolicy
+
+Fields = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlaneSettings:
+    """Limits of the data plane; defaults as DESIGN says."""
+
+    max_body_bytes: int = 4 * 1024 * 1024
+    """Of one request; the official SDKs' own cap, so that nothing they accept is refused here."""
+    body_timeout_s: float = 30.0
+    max_event_bytes: int = 16 * 1024 * 1024
+    """Of one event, or of one JSON answer that may hold a tool list: what we are ready to hold. A security limit."""
+    connect_timeout_s: float = 5.0
+    downstream_timeout_s: float = 300.0
+    """To the first byte of an answer; a running stream has no limit."""
+    list_ttl_ms: int = 0
+    """The most that `ttlMs` of a tool list may say; 0: stale at once, so that a switch shows in the next list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """A request that may go downstream: made of permits, by an exchange alone.
+
+    `query` is the client's raw query without `?`, empty when there is none; it is appended to the configured one.
+    `fields` are already those for the downstream, `Host` and framing excepted. `body` None: no body is sent.
+    """
+
+    permits: tuple[Permit, ...]
+    method: str
+    query: str
+    fields: Fields
+    body: bytes | None
+
+    def __post_init__(self) -> None:
+        if not self.permits:
+            raise TypeError("a forwarded request is made of permits")
+
+    @property
+    def server(self) -> ServerPolicy:
+        """Where it goes; all permits of one exchange are for one server."""
+        return self.permits[0].server
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that we author. `refusals` are those it tells of, for the log."""
+
+    status: int
+    fields: Fields
+    body: bytes = b""
+    refusals: tuple[Refusal, ...] = ()
+
+
+class Policies(Protocol):
+    """The facts behind a decision."""
+
+    async def facts(self, asked: Asked) -> Facts:
+        """Facts from a read that began after this call. Raises proxy.errors.PolicyUnknown."""
+        ...
+
+
+class DownstreamAnswer(Protocol):
+    """The head of a downstream's answer, and its body as it arrives."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        ...
+
+    @property
+    def fields(self) -> Fields:
+        """All header lines, in order."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives, never decoded. Raises DownstreamUnusable when it ends before its framing says."""
+        ...
+
+
+class Downstream(Protocol):
+    """The only way to a downstream."""
+
+    def send(self, forward: Forward) -> AbstractAsyncContextManager[DownstreamAnswer]:
+        """Send it once, never again, follow no redirect, and wait for the head.
+
+        Leaving the context ends the connection unless the body was read to its end.
+
+        Raises:
+            DownstreamUnreachable: no connection.
+            DownstreamTimeout: no connection or no head in time.
+            DownstreamUnusable: the answer breaks HTTP.
+        """
+        ...
