@@ -1,0 +1,137 @@
+"""Relays one answer of a downstream to its client.
+
+Source: DESIGN 3 (Pass the rest, Own failures), LAYOUT (walk-through 2). A slow client slows the downstream: a chunk is
+read when the one before it is written. A client that goes away cancels this, and with it the connection downstream.
+A failure before the first byte is an answer of ours; after it the connection is cut, so that half an answer is never
+taken for a whole one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import structlog
+from aiohttp import hdrs, web
+from aiohttp.http import HttpVersion11
+
+from proxy.errors import ProxyError
+from proxy.exchange import Exchange, Held, Mode, ResponseHead
+from proxy.headers import values
+from proxy.ports import DownstreamAnswer, Policies
+from proxy.transport.answer import authored, streamed, whole
+from registry.access import Refusal
+from registry.model import Asked
+
+log = structlog.get_logger(__name__)
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class _AccessLost(Exception):
+    """The caller may not reach the server any more, and a list of it was about to leave."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason.value)
+        self.refusal = refusal
+
+
+class Relay:
+    """One answer on its way."""
+
+    def __init__(self, exchange: Exchange, policies: Policies, asked: Asked, closing: asyncio.Event) -> None:
+        self._exchange = exchange
+        self._policies = policies
+        self._asked = asked
+        self._closing = closing
+        self._response: web.StreamResponse | None = None
+
+    async def run(
+        self, request: web.Request, sending: AbstractAsyncContextManager[DownstreamAnswer]
+    ) -> web.StreamResponse:
+        """Send, and relay what comes back; every failure has become an answer or a cut connection."""
+        try:
+            async with sending as answer:
+                return await self._relayed(request, answer)
+        except ProxyError as error:
+            log.warning("exchange.failed", status=error.status, cause=str(error))
+            return self._cut(request) or authored(self._exchange.failed(error))
+        except _AccessLost as lost:
+            log.info("exchange.refused", reason=lost.refusal.reason.value, tool=None)
+            return self._cut(request) or authored(self._exchange.turned_away(lost.refusal))
+
+    async def _relayed(self, request: web.Request, answer: DownstreamAnswer) -> web.StreamResponse:
+        head = self._exchange.receive_response_head(answer.status, answer.fields)
+        if head.mode is Mode.WHOLE:
+            return await self._collected(head, answer.chunks())
+        chunks = answer.chunks()
+        if request.method == hdrs.METH_GET:
+            chunks = until(self._closing, chunks)  # nobody waits for its end, so it may end when we do
+        response = self._response = streamed(head.status, head.fields)
+        response.content_length = _promised_length(head, answer)
+        await response.prepare(request)
+        await self._pump(chunks, response.write)
+        await response.write_eof()
+        return response
+
+    async def _collected(self, head: ResponseHead, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+        body = bytearray()
+
+        async def collect(piece: bytes) -> None:
+            body.extend(piece)
+
+        await self._pump(chunks, collect)
+        return whole(head.status, head.fields, bytes(body))
+
+    async def _pump(self, chunks: AsyncIterator[bytes], write: Write) -> None:
+        async for chunk in chunks:
+            await self._release(self._exchange.receive_response_data(chunk), write)
+        await self._release(self._exchange.receive_response_eof(), write)
+
+    async def _release(self, outputs: Iterable[bytes | Held], write: Write) -> None:
+        for output in outputs:
+            await write(await self._fresh(output) if isinstance(output, Held) else output)
+
+    async def _fresh(self, held: Held) -> bytes:
+        released = held.release(await self._policies.facts(self._asked))
+        if isinstance(released, Refusal):
+            raise _AccessLost(released)
+        return released
+
+    def _cut(self, request: web.Request) -> web.StreamResponse | None:
+        """End the connection in the middle of the answer; None when nothing of it was sent yet."""
+        if self._response is None:
+            return None
+        if request.transport is not None and request.version < HttpVersion11:
+            request.transport.abort()  # HTTP/1.0 has no framing but the end itself, so the end must be an error
+        elif request.transport is not None:
+            request.transport.close()  # what was written arrives, the last chunk does not
+        return self._response
+
+
+def _promised_length(head: ResponseHead, answer: DownstreamAnswer) -> int | None:
+    """What Content-Length may say: only an untouched body has the length that the downstream gave."""
+    lengths = values(answer.fields, "content-length")
+    return int(lengths[0]) if head.mode is Mode.STREAM and lengths else None
+
+
+async def until(end: asyncio.Event, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks, until they end or `end` is set, whichever is first."""
+    ended = asyncio.ensure_future(end.wait())
+    pending: set[asyncio.Future[Any]] = {ended}
+    try:
+        while True:
+            chunk = asyncio.ensure_future(_next(chunks))
+            pending.add(chunk)
+            await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            if not chunk.done() or (data := chunk.result()) is None:
+                return
+            pending.discard(chunk)
+            yield data
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
