@@ -1,0 +1,243 @@
+"""In-memory twins of every port, for tests and for nothing else.
+
+They pass the contract suite that the real store passes. Levers for tests: `available` (False: every call raises
+StoreUnavailable) and `reading` (cleared: policy reads wait for it).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from registry.errors import Conflict, StoreUnavailable
+from registry.model import (
+    AccessEntry,
+    Activity,
+    ApiKey,
+    Asked,
+    Facts,
+    NewServer,
+    Server,
+    ServerPolicy,
+    Snapshot,
+    Switch,
+)
+from registry.ports import Transaction
+
+T = TypeVar("T")
+
+_SHARED_PATH = "two servers are stored under this path"
+
+
+@dataclass(slots=True)
+class _State:
+    """All that is stored; values are immutable, so a shallow copy is a snapshot."""
+
+    servers: dict[str, Server] = field(default_factory=dict)
+    keys: dict[str, ApiKey] = field(default_factory=dict)
+    entries: list[AccessEntry] = field(default_factory=list)
+    switches: list[Switch] = field(default_factory=list)
+    activity: list[Activity] = field(default_factory=list)
+
+    def copied(self) -> "_State":
+        return _State(dict(self.servers), dict(self.keys), list(self.entries), list(self.switches), list(self.activity))
+
+    def server(self, ref: str | None) -> Server | None:
+        if ref is None or not ref.startswith("/"):
+            return self.servers.get(ref or "")
+        found = [server for server in self.servers.values() if server.path == ref]
+        if len(found) > 1:
+            return replace(found[0], policy=replace(found[0].policy, fault=_SHARED_PATH))
+        return found[0] if found else None
+
+    def facts(self, asked: Asked, now: datetime) -> Facts:
+        server = self.server(asked.server)
+        return Facts(
+            now=now,
+            key=next((key for key in self.keys.values() if key.hash == asked.key_hash), None),
+            server=server.policy if server else None,
+            entries=tuple(entry for entry in self.entries if server and entry.server_id == server.id),
+            switches=tuple(self.switches),
+        )
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class MemoryStore:
+    """Stands for the whole authority: it is its own reader, ledger and stores."""
+
+    def __init__(self, clock: Callable[[], datetime] = _utc_now) -> None:
+        self.available = True
+        self.reading = asyncio.Event()
+        self.reading.set()
+        self.reads = 0
+        self.clock = clock
+        self.state = _State()
+        self._lock = asyncio.Lock()
+        self.servers = _Servers(self)
+        self.keys = _Keys(self)
+        self.activity = _ActivityLog(self)
+        self.policies = self
+        self.ledger = self
+        self.health = self
+
+    async def prepare(self) -> None:
+        """Nothing to prepare."""
+        self.check()
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def check(self) -> None:
+        """Raises StoreUnavailable while `available` is False."""
+        if not self.available:
+            raise StoreUnavailable("the store is unavailable")
+
+    async def ping(self) -> None:
+        """As Health.ping."""
+        self.check()
+
+    async def read(self, asked: frozenset[Asked]) -> Mapping[Asked, Facts]:
+        """As PolicyReader.read; the state is the one at the time the read begins."""
+        self.reads += 1
+        now, state = self.clock(), self.state
+        await self.reading.wait()
+        self.check()
+        return {one: state.facts(one, now) for one in asked}
+
+    async def change(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """As Ledger.change; changes run one after another, so none ever conflicts."""
+        return await asyncio.shield(asyncio.ensure_future(self._change(work)))
+
+    async def _change(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        async with self._lock:
+            self.check()
+            state = self.state.copied()
+            result = await work(_Transaction(state, self.clock()))
+            self.check()
+            self.state = state
+            return result
+
+    def write(self, server_id: str, **policy: object) -> None:
+        """Change policy fields as another program would: no revision, no activity row."""
+        server = self.state.servers[server_id]
+        self.state = self.state.copied()
+        self.state.servers[server_id] = replace(server, policy=replace(server.policy, **policy))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    state: _State
+    now: datetime
+
+    async def facts(self, asked: Asked) -> Facts:
+        return self.state.facts(asked, self.now)
+
+    async def server(self, ref: str) -> Server | None:
+        return self.state.server(ref)
+
+    async def key(self, key_id: str) -> ApiKey | None:
+        return self.state.keys.get(key_id)
+
+    async def any_key(self) -> bool:
+        return bool(self.state.keys)
+
+    async def add_server(self, new: NewServer) -> Server:
+        if self.state.server(new.path) is not None:
+            raise Conflict(f"the path {new.path} is taken")
+        server_id = f"{len(self.state.servers) + 1:024x}"
+        policy = ServerPolicy(server_id, new.path, new.url, revision=1)
+        server = Server(
+            server_id, new.name, new.path, new.url, new.type.value, policy, title=new.title, description=new.description
+        )
+        self.state.servers[server_id] = server
+        return server
+
+    async def add_entry(self, entry: AccessEntry) -> None:
+        self.state.entries.append(entry)
+
+    async def add_key(self, key: ApiKey) -> None:
+        if any(key.hash == stored.hash or key.id == stored.id for stored in self.state.keys.values()):
+            raise Conflict("that key is there already")
+        self.state.keys[key.id] = key
+
+    async def save_key(self, key: ApiKey) -> None:
+        self.state.keys[key.id] = key
+
+    async def record(self, row: Activity) -> None:
+        self.state.activity.append(row)
+
+    async def save_policy(
+        self,
+        server_id: str,
+        *,
+        disabled_tools: frozenset[str],
+        retired_disabled_tools: frozenset[str],
+        read_only_tools: frozenset[str],
+    ) -> Server:
+        server = self.state.servers[server_id]
+        policy = replace(
+            server.policy,
+            disabled_tools=disabled_tools,
+            retired_disabled_tools=retired_disabled_tools,
+            read_only_tools=read_only_tools,
+            revision=server.policy.revision + 1,
+        )
+        return self._saved(replace(server, policy=policy))
+
+    async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
+        server = self.state.servers[server_id]
+        declared = frozenset(tool.name for tool in snapshot.tools if tool.declares_read_only)
+        return self._saved(
+            replace(
+                server,
+                policy=replace(server.policy, declared_read_only=declared),
+                tools=snapshot.tools,
+                capabilities=snapshot.capabilities,
+                snapshot_good=True,
+                refreshed_at=self.now,
+                refresh_error=None,
+            )
+        )
+
+    async def save_refresh_error(self, server_id: str, error: str) -> Server:
+        server = self.state.servers[server_id]
+        return self._saved(replace(server, snapshot_good=False, refresh_error=error))
+
+    def _saved(self, server: Server) -> Server:
+        self.state.servers[server.id] = server
+        return server
+
+
+@dataclass(frozen=True, slots=True)
+class _Servers:
+    store: MemoryStore
+
+    async def by_ref(self, ref: str) -> Server | None:
+        self.store.check()
+        return self.store.state.server(ref)
+
+    async def all(self) -> Sequence[Server]:
+        self.store.check()
+        return sorted(self.store.state.servers.values(), key=lambda server: server.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    store: MemoryStore
+
+    async def all(self) -> Sequence[ApiKey]:
+        self.store.check()
+        return sorted(self.store.state.keys.values(), key=lambda key: key.created_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _ActivityLog:
+    store: MemoryStore
+
+    async def newest(self, limit: int) -> Sequence[Activity]:
+        self.store.check()
+        return list(reversed(self.store.state.activity))[:limit]

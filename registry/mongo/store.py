@@ -1,0 +1,38 @@
+"""The real store, whole."""
+
+from registry.mongo.client import Connection
+from registry.mongo.ledger import MongoLedger
+from registry.mongo.policies import MongoPolicies
+from registry.mongo.schema import prepare
+from registry.mongo.stores import MongoActivity, MongoHealth, MongoKeys, MongoServers
+
+
+class MongoStore:
+    """Every port of the registry on one MongoDB. Make it inside a running event loop.
+
+    Args:
+        url: a connection string.
+        database: its name; None takes the one in `url`, and without that `sluicegate`.
+        timeout_s: for every call.
+
+    Raises:
+        StoreUnusable: the connection string makes no sense.
+    """
+
+    def __init__(self, url: str, *, database: str | None = None, timeout_s: float = 2.0) -> None:
+        self._connection = Connection(url, database, timeout_s)
+        self.policies = MongoPolicies(self._connection)
+        self.ledger = MongoLedger(self._connection)
+        self.servers = MongoServers(self._connection)
+        self.keys = MongoKeys(self._connection)
+        self.activity = MongoActivity(self._connection)
+        self.health = MongoHealth(self._connection)
+
+    async def prepare(self) -> None:
+        """Check the store, create collections and indexes. Raises StoreUnusable."""
+        await prepare(self._connection)
+
+    async def close(self) -> None:
+        """End running changes by their deadlines, then the connection."""
+        await self.ledger.close()
+        self._connection.client.close()

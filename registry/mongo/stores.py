@@ -1,0 +1,66 @@
+"""Reads for people: servers, keys, activity, and whether the store is there at all."""
+
+from collections.abc import Sequence
+
+from registry.model import Activity, ApiKey, Server
+from registry.mongo import documents, records
+from registry.mongo.client import Connection
+from registry.mongo.transaction import find_server
+
+
+class MongoServers:
+    """`registry.ports.ServerStore`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def by_ref(self, ref: str) -> Server | None:
+        """As ServerStore.by_ref."""
+        async with self._connection.bounded():
+            return await find_server(self._connection, ref)
+
+    async def all(self) -> Sequence[Server]:
+        """As ServerStore.all."""
+        async with self._connection.bounded():
+            docs = await self._connection.db.mcpservers.find().sort("path", 1).to_list(None)
+        servers = [documents.server(doc) for doc in docs]
+        paths = [server.path for server in servers]
+        return [documents.shared(server) if paths.count(server.path) > 1 else server for server in servers]
+
+
+class MongoKeys:
+    """`registry.ports.KeyStore`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def all(self) -> Sequence[ApiKey]:
+        """As KeyStore.all."""
+        async with self._connection.bounded():
+            docs = await self._connection.db.apikeys.find().sort("createdAt", 1).to_list(None)
+        return [key for doc in docs if (key := records.api_key(doc)) is not None]
+
+
+class MongoActivity:
+    """`registry.ports.ActivityStore`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def newest(self, limit: int) -> Sequence[Activity]:
+        """As ActivityStore.newest."""
+        async with self._connection.bounded():
+            newest_first = self._connection.db.activity.find().sort([("at", -1), ("_id", -1)])
+            return [records.activity(doc) for doc in await newest_first.limit(limit).to_list(limit)]
+
+
+class MongoHealth:
+    """`registry.ports.Health`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def ping(self) -> None:
+        """As Health.ping."""
+        async with self._connection.bounded():
+            await self._connection.client.admin.command("ping")

@@ -1,0 +1,183 @@
+"""The writes and reads of one change.
+
+Source: DESIGN 5. Values go into update pipelines through `$literal`, so that a tool named `$path` stays a name; no
+update path is ever built from a name; fields that we do not know are not touched.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bson import ObjectId
+from motor.motor_asyncio import AsyncIOMotorClientSession
+from pymongo import ReturnDocument
+from pymongo.errors import PyMongoError
+
+from registry.errors import Conflict, NotFound
+from registry.model import AccessEntry, Activity, ApiKey, Asked, Facts, NewServer, Server, Snapshot
+from registry.mongo import documents, records
+from registry.mongo.client import Connection, translated
+from registry.mongo.documents import (
+    CAPABILITIES,
+    DISABLED,
+    READ_ONLY,
+    REFRESH_ERROR,
+    REFRESHED_AT,
+    RETIRED,
+    REVISION,
+    TOOLS,
+    any_id,
+)
+from registry.mongo.policies import facts_for
+
+
+@contextlib.asynccontextmanager
+async def translating() -> AsyncIterator[None]:
+    """Translate the driver's errors of the call inside."""
+    try:
+        yield
+    except PyMongoError as exc:
+        raise translated(exc) from exc
+
+
+@dataclass(frozen=True, slots=True)
+class MongoTransaction:
+    """`registry.ports.Transaction` on an open session."""
+
+    connection: Connection
+    session: AsyncIOMotorClientSession
+
+    async def facts(self, asked: Asked) -> Facts:
+        """As Transaction.facts."""
+        async with translating():
+            return (await facts_for(self.connection, self.session, frozenset({asked})))[asked]
+
+    async def server(self, ref: str) -> Server | None:
+        """As Transaction.server."""
+        async with translating():
+            return await find_server(self.connection, ref, self.session)
+
+    async def key(self, key_id: str) -> ApiKey | None:
+        """As Transaction.key."""
+        async with translating():
+            doc = await self.connection.db.apikeys.find_one({"_id": key_id}, session=self.session)
+        return None if doc is None else records.api_key(doc)
+
+    async def any_key(self) -> bool:
+        """As Transaction.any_key."""
+        async with translating():
+            return await self.connection.db.apikeys.find_one({}, {"_id": 1}, session=self.session) is not None
+
+    async def add_server(self, new: NewServer) -> Server:
+        """As Transaction.add_server; the reservation is what two registrations at once collide on."""
+        async with translating():
+            if await find_server(self.connection, new.path, self.session) is not None:
+                raise Conflict(f"the path {new.path} is taken")
+            doc = _new_document(new)
+            reservation = {"_id": f"path:{new.path}", "server": doc["_id"]}
+            await self.connection.db.reservations.insert_one(reservation, session=self.session)
+            await self.connection.db.mcpservers.insert_one(doc, session=self.session)
+        return documents.server(doc)
+
+    async def add_entry(self, entry: AccessEntry) -> None:
+        """As Transaction.add_entry."""
+        async with translating():
+            doc = records.access_entry_document(entry)
+            await self.connection.db.aclentries.insert_one(doc, session=self.session)
+
+    async def add_key(self, key: ApiKey) -> None:
+        """As Transaction.add_key."""
+        async with translating():
+            await self.connection.db.apikeys.insert_one(records.api_key_document(key), session=self.session)
+
+    async def save_key(self, key: ApiKey) -> None:
+        """As Transaction.save_key."""
+        doc = records.api_key_document(key)
+        async with translating():
+            await self.connection.db.apikeys.update_one({"_id": key.id}, {"$set": doc}, session=self.session)
+
+    async def record(self, row: Activity) -> None:
+        """As Transaction.record."""
+        async with translating():
+            await self.connection.db.activity.insert_one(records.activity_document(row), session=self.session)
+
+    async def save_policy(
+        self,
+        server_id: str,
+        *,
+        disabled_tools: frozenset[str],
+        retired_disabled_tools: frozenset[str],
+        read_only_tools: frozenset[str],
+    ) -> Server:
+        """As Transaction.save_policy."""
+        lists = {DISABLED: disabled_tools, RETIRED: retired_disabled_tools, READ_ONLY: read_only_tools}
+        changed = {field: _literal(sorted(names)) for field, names in lists.items()}
+        revision = {"$add": [{"$ifNull": [f"${REVISION}", 0]}, 1]}
+        return await self._updated(server_id, {**changed, REVISION: revision})
+
+    async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
+        """As Transaction.save_snapshot."""
+        server = await self.server(server_id)
+        functions = documents.tool_functions(snapshot.tools, server.name if server else "")
+        changed = {
+            "config.toolFunctions": _literal(functions),
+            TOOLS: _literal(documents.tool_entries(snapshot.tools)),
+            CAPABILITIES: _literal(documents.json_text(snapshot.capabilities)),
+            REFRESHED_AT: "$$NOW",
+            REFRESH_ERROR: _literal(None),
+        }
+        return await self._updated(server_id, changed)
+
+    async def save_refresh_error(self, server_id: str, error: str) -> Server:
+        """As Transaction.save_refresh_error."""
+        return await self._updated(server_id, {REFRESH_ERROR: _literal(error)})
+
+    async def _updated(self, server_id: str, changed: Mapping[str, Any]) -> Server:
+        async with translating():
+            doc = await self.connection.db.mcpservers.find_one_and_update(
+                {"_id": {"$in": any_id(server_id)}},
+                [{"$set": changed}],
+                return_document=ReturnDocument.AFTER,
+                session=self.session,
+            )
+        if doc is None:
+            raise NotFound("no such server")
+        return documents.server(doc)
+
+
+def _literal(value: Any) -> dict[str, Any]:
+    return {"$literal": value}
+
+
+def _new_document(new: NewServer) -> dict[str, Any]:
+    return {
+        "_id": ObjectId(),
+        "serverName": new.name,
+        "path": new.path,
+        "tags": list(new.tags),
+        "config": {
+            "url": new.url,
+            "type": new.type.value,
+            "title": new.title,
+            "description": new.description,
+            "enabled": True,
+            "toolFunctions": {},
+        },
+        DISABLED: [],
+        RETIRED: [],
+        READ_ONLY: [],
+        REVISION: 1,
+        TOOLS: [],
+    }
+
+
+async def find_server(
+    connection: Connection, ref: str, session: AsyncIOMotorClientSession | None = None
+) -> Server | None:
+    """One server by id, or by path when `ref` starts with `/`; two under one path come back with a fault."""
+    query = {"path": ref} if ref.startswith("/") else {"_id": {"$in": any_id(ref)}}
+    found = await connection.db.mcpservers.find(query, session=session).to_list(2)
+    if not found:
+        return None
+    return documents.server(found[0]) if len(found) == 1 else documents.shared(documents.server(found[0]))
