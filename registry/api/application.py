@@ -1,0 +1,154 @@
+"""The routes of /api/v1 and what each of them asks.
+
+Source: DESIGN 2 (rights), DESIGN 5 (registry). A handler reads the request, asks one use case, shows the result.
+"""
+
+from typing import Literal
+
+from aiohttp import web
+from pydantic import BaseModel
+
+from registry.api import views
+from registry.api.context import CALLER, SERVICES, Services, services
+from registry.api.frame import framed
+from registry.api.models import (
+    ActivityList,
+    KeyList,
+    KeyPatchBody,
+    NewKeyBody,
+    NewServerBody,
+    ServerList,
+    SwitchBody,
+    ToolsBody,
+)
+from registry.api.parse import body_as, server_in, tool_in
+from registry.errors import Invalid
+from registry.keys import NewKey, ToolsOf
+from registry.model import ALL_TOOLS, NewServer, Server
+
+
+def application(use_cases: Services) -> web.Application:
+    """The API as an application of its own, to be mounted at /api/v1."""
+    app = web.Application(middlewares=[framed])
+    app[SERVICES] = use_cases
+    app.add_routes(
+        [
+            web.get("/me", _me),
+            web.post("/servers", _create_server),
+            web.get("/servers", _list_servers),
+            web.get("/servers/{server}", _get_server),
+            web.post("/servers/{server}/refresh", _refresh_server),
+            web.get("/servers/{server}/tools", _get_server),
+            web.patch("/servers/{server}/tools", _replace_tools),
+            web.put(r"/servers/{server}/tools/{tool:[\s\S]+}", _switch_tool),
+            web.post("/keys", _create_key),
+            web.get("/keys", _list_keys),
+            web.patch("/keys/{key}", _set_key_enabled),
+            web.get("/activity", _newest_activity),
+        ]
+    )
+    return app
+
+
+async def _me(request: web.Request) -> web.Response:
+    return _json(views.key(await services(request).keys.own(request[CALLER])))
+
+
+async def _create_server(request: web.Request) -> web.Response:
+    body = body_as(NewServerBody, request)
+    new = NewServer(
+        name=body.server_name,
+        path=body.path,
+        url=body.url,
+        type=body.type,
+        title=body.title,
+        description=body.description,
+        tags=tuple(body.tags),
+    )
+    return _detail(request, await services(request).servers.create(request[CALLER], new), status=201)
+
+
+async def _list_servers(request: web.Request) -> web.Response:
+    public_url = services(request).public_url
+    servers = await services(request).servers.list(request[CALLER])
+    return _json(ServerList(servers=[views.summary(server, public_url) for server in servers]))
+
+
+async def _get_server(request: web.Request) -> web.Response:
+    return _detail(request, await services(request).servers.get(request[CALLER], server_in(request)))
+
+
+async def _refresh_server(request: web.Request) -> web.Response:
+    return _detail(request, await services(request).servers.refresh(request[CALLER], server_in(request)))
+
+
+async def _replace_tools(request: web.Request) -> web.Response:
+    ref, body = server_in(request), body_as(ToolsBody, request)
+    given = body.model_fields_set
+    if given.isdisjoint({"disabled_tools", "read_only_tools"}):
+        raise Invalid("give disabledTools, readOnlyTools or both", field="disabled_tools")
+    changed = await services(request).tools.replace(
+        request[CALLER],
+        ref,
+        disabled=body.disabled_tools if "disabled_tools" in given else None,
+        read_only=body.read_only_tools if "read_only_tools" in given else None,
+        reason=body.reason,
+    )
+    return _detail(request, changed.server, ignored=changed.ignored)
+
+
+async def _switch_tool(request: web.Request) -> web.Response:
+    ref, tool, body = server_in(request), tool_in(request), body_as(SwitchBody, request)
+    changed = await services(request).tools.switch(request[CALLER], ref, tool, enabled=body.enabled, reason=body.reason)
+    return _detail(request, changed.server)
+
+
+async def _create_key(request: web.Request) -> web.Response:
+    new = _new_key(body_as(NewKeyBody, request))
+    return _json(views.made_key(await services(request).keys.create(request[CALLER], new)), status=201)
+
+
+def _new_key(body: NewKeyBody) -> NewKey:
+    return NewKey(
+        name=body.name,
+        scopes=tuple(body.scopes),
+        user=body.user,
+        groups=None if body.groups is None else frozenset(body.groups),
+        roles=None if body.roles is None else frozenset(body.roles),
+        expires_at=body.expires_at,
+        tools=_wanted_tools(body),
+    )
+
+
+def _wanted_tools(body: NewKeyBody) -> tuple[ToolsOf, ...] | Literal["*"]:
+    if body.tools == ALL_TOOLS:
+        return ALL_TOOLS
+    return tuple(ToolsOf(of.server, ALL_TOOLS if of.tools == ALL_TOOLS else frozenset(of.tools)) for of in body.tools)
+
+
+async def _list_keys(request: web.Request) -> web.Response:
+    return _json(KeyList(keys=[views.key(k) for k in await services(request).keys.list(request[CALLER])]))
+
+
+async def _set_key_enabled(request: web.Request) -> web.Response:
+    body = body_as(KeyPatchBody, request)
+    key = await services(request).keys.set_enabled(
+        request[CALLER], request.match_info["key"], enabled=body.enabled, reason=body.reason
+    )
+    return _json(views.key(key))
+
+
+async def _newest_activity(request: web.Request) -> web.Response:
+    rows = await services(request).activity.newest(request[CALLER])
+    return _json(ActivityList(activity=[views.activity(row) for row in rows]))
+
+
+def _detail(
+    request: web.Request, server: Server, *, status: int = 200, ignored: frozenset[str] | None = None
+) -> web.Response:
+    return _json(views.detail(server, services(request).public_url, ignored), status=status)
+
+
+def _json(model: BaseModel, *, status: int = 200) -> web.Response:
+    body = model.model_dump_json(by_alias=True)
+    return web.Response(text=body, status=status, content_type="application/json")

@@ -1,0 +1,36 @@
+"""What a handler may reach: the use cases, who asks, and the body as it was read."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from registry.activity import ActivityLog
+from registry.callers import Caller
+from registry.keys import Keys
+from registry.servers import Servers
+from registry.tools import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases behind the API, and the address that clients reach us by (no slash at the end)."""
+
+    servers: Servers
+    tools: Tools
+    keys: Keys
+    activity: ActivityLog
+    public_url: str
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+SERVICES = web.AppKey("services", Services)
+REQUEST_ID = web.RequestKey("request_id", str)
+CALLER = web.RequestKey("caller", Caller)
+BODY = web.RequestKey("body", bytes)
+
+
+def services(request: web.Request) -> Services:
+    """The use cases."""
+    return request.app[SERVICES]

@@ -1,0 +1,68 @@
+"""What happens round every handler, in DESIGN 1's order: path, size, key; then the handler.
+
+An unknown path is refused before the body is read, a body over the cap before the key is looked up, a missing key
+before the body is looked at.
+"""
+
+import uuid
+
+from aiohttp import web
+
+from registry.api import faults
+from registry.api.context import BODY, CALLER, REQUEST_ID, Handler, services
+from registry.api.faults import BadRequest
+from registry.callers import Caller
+from registry.credentials import AmbiguousCredentials, key_hash, presented_key
+from registry.errors import RegistryError
+
+MAX_BODY_BYTES = 1024 * 1024
+"""A security limit: a list of 10,000 tool names fits, and a stranger cannot fill the memory."""
+
+
+@web.middleware
+async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give the request an id, answer every refusal in one shape, and let nobody store an answer."""
+    request[REQUEST_ID] = uuid.uuid4().hex
+    response = await _answer(request, handler)
+    response.headers["X-Request-Id"] = request[REQUEST_ID]
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        if request.match_info.http_exception is None:
+            await _admit(request)
+        return await handler(request)
+    except RegistryError as exc:
+        return faults.of_registry(exc)
+    except BadRequest as exc:
+        return faults.of_request(exc)
+    except web.HTTPException as exc:
+        return faults.of_http(exc)
+
+
+async def _admit(request: web.Request) -> None:
+    request[BODY] = await _body(request)
+    request[CALLER] = caller = Caller(_presented_hash(request), request[REQUEST_ID])
+    await services(request).keys.own(caller)
+
+
+async def _body(request: web.Request) -> bytes:
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise BadRequest(415, "unsupported_media_type", "the body must not be compressed")
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise BadRequest(413, "body_too_large", f"the body is over {MAX_BODY_BYTES} bytes")
+    return bytes(body)
+
+
+def _presented_hash(request: web.Request) -> str | None:
+    try:
+        key = presented_key(request.headers.items())
+    except AmbiguousCredentials as exc:
+        raise BadRequest(400, "ambiguous_credentials", str(exc)) from exc
+    return None if key is None else key_hash(key)

@@ -1,0 +1,186 @@
+"""The shapes of the API: what comes in, what goes out.
+
+Source: DESIGN 5 (ServerDetailResponse, keys). Members are camelCase on the wire; an unknown member is refused.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from registry.api.faults import camel
+from registry.model import ServerType
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+LongText = Annotated[str, Field(max_length=10_000)]
+
+
+class Incoming(BaseModel):
+    """A request body."""
+
+    model_config = ConfigDict(alias_generator=camel, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Outgoing(BaseModel):
+    """A response body."""
+
+    model_config = ConfigDict(alias_generator=camel, populate_by_name=True, frozen=True)
+
+
+class NewServerBody(Incoming):
+    """POST /servers."""
+
+    server_name: Text
+    path: Text
+    type: ServerType
+    url: Annotated[str, Field(min_length=1, max_length=8000)]
+    title: LongText = ""
+    description: LongText = ""
+    tags: list[Text] = []
+
+
+class ToolsBody(Incoming):
+    """PATCH /servers/{server}/tools: at least one list; a member that is left out leaves its list as it is."""
+
+    disabled_tools: list[str] = []
+    read_only_tools: list[str] = []
+    reason: LongText | None = None
+
+
+class SwitchBody(Incoming):
+    """PUT /servers/{server}/tools/{tool}."""
+
+    enabled: bool
+    reason: LongText | None = None
+
+
+class ToolsOfBody(Incoming):
+    """Tools of one server, by id or path, that a key may use."""
+
+    server: Text
+    tools: Literal["*"] | list[str]
+
+
+class NewKeyBody(Incoming):
+    """POST /keys."""
+
+    name: Text
+    scopes: list[str] = []
+    user: Text | None = None
+    groups: list[Text] | None = None
+    roles: list[Text] | None = None
+    expires_at: AwareDatetime | None = None
+    tools: Literal["*"] | list[ToolsOfBody] = "*"
+
+
+class KeyPatchBody(Incoming):
+    """PATCH /keys/{id}."""
+
+    enabled: bool
+    reason: LongText | None = None
+
+
+class Function(Outgoing):
+    """A tool for a model, as existing registries describe it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ToolFunction(Outgoing):
+    """One entry of `toolFunctions`."""
+
+    type: Literal["function"] = "function"
+    function: Function
+    mcp_tool_name: str
+
+
+class ServerSummary(Outgoing):
+    """A server in a list. `fault` is there only when its stored policy cannot be read: it is refused then."""
+
+    id: str
+    server_name: str
+    path: str
+    url: str
+    type: str
+    title: str
+    description: str
+    enabled: bool
+    revision: int
+    refreshed_at: datetime | None
+    refresh_error: str | None
+    proxy_url: str
+    fault: str | None = Field(default=None, exclude_if=lambda fault: fault is None)
+
+
+class ServerDetail(ServerSummary):
+    """A server whole. `ignoredTools` is there only in the answer to a PATCH."""
+
+    tool_functions: dict[str, ToolFunction]
+    disabled_tools: list[str]
+    retired_disabled_tools: list[str]
+    read_only_tools: list[str]
+    ignored_tools: list[str] | None = Field(default=None, exclude_if=lambda names: names is None)
+
+
+class ServerList(Outgoing):
+    """GET /servers."""
+
+    servers: list[ServerSummary]
+
+
+class KeyGrant(Outgoing):
+    """Tools of one server that a key may use."""
+
+    server: str
+    tools: Literal["*"] | list[str]
+
+
+class KeyDetail(Outgoing):
+    """A key without its text."""
+
+    id: str
+    name: str
+    user: str
+    groups: list[str]
+    roles: list[str]
+    scopes: list[str]
+    tools: Literal["*"] | list[KeyGrant]
+    enabled: bool
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+
+
+class MadeKeyDetail(KeyDetail):
+    """POST /keys: the one time that a key's text is shown."""
+
+    key: str
+
+
+class KeyList(Outgoing):
+    """GET /keys."""
+
+    keys: list[KeyDetail]
+
+
+class ActivityRow(Outgoing):
+    """One change."""
+
+    at: datetime
+    actor: str
+    action: str
+    server_id: str | None
+    subject: str | None
+    before: Any
+    after: Any
+    reason: str | None
+    revision: int | None
+    request_id: str | None
+
+
+class ActivityList(Outgoing):
+    """GET /activity, newest first."""
+
+    activity: list[ActivityRow]

@@ -1,0 +1,64 @@
+"""The HTTP client that a refresh uses: one origin, no redirects, no proxies from the environment, bounded answers."""
+
+from collections.abc import AsyncIterator
+
+import httpx2
+
+CONNECT_TIMEOUT_S = 5.0
+"""DESIGN 3."""
+
+FAREWELL_TIMEOUT_S = 2.0
+"""Ending a session is a courtesy; a downstream that ignores it must not hold the caller."""
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+"""Of one answer. A security limit: the client library reads a JSON answer whole."""
+
+
+class AnswerTooLarge(httpx2.TransportError):
+    """An answer over the limit, or one in a content coding that we did not ask for."""
+
+
+def http_client(timeout_s: float) -> httpx2.AsyncClient:
+    """A client for one session. `timeout_s` bounds the wait for each piece of an answer."""
+    return httpx2.AsyncClient(
+        transport=_Bounded(),
+        timeout=httpx2.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
+        headers={"Accept-Encoding": "identity"},
+        follow_redirects=False,
+        max_redirects=0,  # the MCP transport follows within the origin by itself, up to this many
+        trust_env=False,
+        event_hooks={"request": [_hurry_farewell]},
+    )
+
+
+async def _hurry_farewell(request: httpx2.Request) -> None:
+    if request.method == "DELETE":
+        request.extensions["timeout"] = httpx2.Timeout(FAREWELL_TIMEOUT_S).as_dict()
+
+
+class _Bounded(httpx2.AsyncHTTPTransport):
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise AnswerTooLarge("an answer in a content coding")
+        response.stream = _Counted(response.stream)
+        return response
+
+
+class _Counted(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+        if not isinstance(stream, httpx2.AsyncByteStream):
+            raise TypeError("an asynchronous transport gave a synchronous stream")
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for chunk in self._stream:
+            received += len(chunk)
+            if received > MAX_ANSWER_BYTES:
+                raise AnswerTooLarge(f"an answer of over {MAX_ANSWER_BYTES} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

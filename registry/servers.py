@@ -1,0 +1,144 @@
+"""Registers, lists, shows and refreshes servers.
+
+Source: DESIGN 2 (rights), DESIGN 5 (registry).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from registry import access
+from registry.callers import Caller, authenticated, signed, with_right, with_scope
+from registry.errors import Forbidden, Invalid, NotFound
+from registry.freshness import Freshness
+from registry.model import (
+    OWNER,
+    AccessEntry,
+    Action,
+    Activity,
+    ApiKey,
+    Facts,
+    NewServer,
+    PrincipalType,
+    Scope,
+    Server,
+    ServerType,
+)
+from registry.paths import path_fault
+from registry.ports import Ledger, ServerStore, Transaction
+from registry.refresh import Cause, Refresher
+
+_READING = (Scope.READ, Scope.MANAGE, Scope.ADMIN)
+
+
+class Servers:
+    """The servers behind us. Every method raises Unauthenticated, Forbidden and StoreUnavailable.
+
+    `registration_scope` is what registering takes: `admin`, or `manage` where the operator says so.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        store: ServerStore,
+        freshness: Freshness,
+        refresher: Refresher,
+        registration_scope: Scope = Scope.ADMIN,
+    ) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._freshness = freshness
+        self._refresher = refresher
+        self._registration_scope = registration_scope
+
+    async def create(self, caller: Caller, new: NewServer) -> Server:
+        """Register a server, give its creator OWNER, and refresh it once.
+
+        A first refresh that fails does not undo the registration; `refresh_error` of the result says why.
+
+        Raises:
+            Invalid: the path, url or type cannot be used; names the field.
+            Conflict: the path is taken.
+        """
+        self._registrant(await self._freshness.facts(caller.asks()))
+        check(new)
+
+        async def work(tx: Transaction) -> tuple[str, str]:
+            facts = await tx.facts(caller.asks())
+            key = self._registrant(facts)
+            server = await tx.add_server(new)
+            await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, key.user, OWNER))
+            await tx.record(_created(signed(caller, facts, Action.SERVER_CREATED), server))
+            return server.id, key.actor
+
+        server_id, actor = await self._ledger.change(work)
+        return await self._refresher.refresh(server_id, Cause(actor, caller.request_id))
+
+    def _registrant(self, facts: Facts) -> ApiKey:
+        key = authenticated(facts)
+        if not access.may_register(facts, self._registration_scope):
+            raise Forbidden("the key may not register servers", required_scope=self._registration_scope)
+        if not key.user:
+            raise Forbidden("a key without a user cannot own a server")
+        return key
+
+    async def list(self, caller: Caller) -> Sequence[Server]:
+        """The servers that this caller may read, by path. One batched read decides on all of them."""
+        with_scope(await self._freshness.facts(caller.asks()), *_READING)
+        servers = await self._store.all()
+        facts = await asyncio.gather(*(self._freshness.facts(caller.asks(s.id)) for s in servers))
+        return [s for s, known in zip(servers, facts, strict=True) if access.may_read(known)]
+
+    async def get(self, caller: Caller, ref: str) -> Server:
+        """One server by id or path, with its tools. Raises NotFound."""
+        facts = await self._freshness.facts(caller.asks(ref))
+        _, policy = with_right(facts, access.may_read, *_READING)
+        server = await self._store.by_ref(policy.server_id)
+        if server is None:
+            raise NotFound("no such server")
+        return server
+
+    async def refresh(self, caller: Caller, ref: str) -> Server:
+        """Ask the downstream for its tools again; its failure is in `refresh_error` of the result.
+
+        Raises NotFound.
+        """
+        facts = await self._freshness.facts(caller.asks(ref))
+        key, policy = with_right(facts, access.may_edit, Scope.MANAGE)
+        return await self._refresher.refresh(policy.server_id, Cause(key.actor, caller.request_id, caller))
+
+
+def _created(start: Activity, server: Server) -> Activity:
+    after = {"name": server.name, "path": server.path, "type": server.type}
+    return replace(start, server_id=server.id, after=after, revision=server.policy.revision)
+
+
+def check(new: NewServer) -> None:
+    """Raises Invalid, naming the field, when a server cannot be registered like this."""
+    if new.type is ServerType.SSE:
+        raise Invalid("servers of type 'sse' are not supported yet", field="type")
+    if (fault := path_fault(new.path)) is not None:
+        raise Invalid(fault, field="path")
+    if (fault := url_fault(new.url)) is not None:
+        raise Invalid(fault, field="url")
+
+
+def url_fault(url: str) -> str | None:
+    """Why this cannot be a downstream's address, None when it can.
+
+    It is absolute, `http` or `https`, of visible ASCII, and has no user information (credentials are set elsewhere and
+    never shown) and no fragment (which is never sent).
+    """
+    if not all("!" <= char <= "~" for char in url) or "\\" in url:
+        return "the url has characters that must be percent-encoded"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "the url cannot be read"
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return "the url must be absolute, with http or https and a host"
+    if "@" in parts.netloc or "#" in url:
+        return "the url must have no user information and no fragment"
+    return None

@@ -1,0 +1,146 @@
+"""The whole control plane on in-memory twins, for the tests of its use cases and of the API."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from registry.activity import ActivityLog
+from registry.callers import Caller
+from registry.credentials import key_hash, new_key
+from registry.errors import DownstreamFailed
+from registry.freshness import Freshness
+from registry.keys import Keys
+from registry.memory import MemoryStore
+from registry.model import (
+    OWNER,
+    AccessEntry,
+    Activity,
+    ApiKey,
+    Asked,
+    Facts,
+    NewServer,
+    Permission,
+    PrincipalType,
+    Scope,
+    Server,
+    ServerType,
+    Snapshot,
+    Tool,
+)
+from registry.ports import PolicyReader, Transaction
+from registry.refresh import Refresher
+from registry.servers import Servers
+from registry.tools import Tools
+
+CREATED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class CatalogueTwin:
+    """`CatalogueSource` in memory: lists the tools it was given, or fails with the sentence it was given."""
+
+    def __init__(self) -> None:
+        self.tools: tuple[Tool, ...] = ()
+        self.failure: str | None = None
+        self.asked: list[str] = []
+
+    def lists(self, *names: str) -> None:
+        """From now on these are the tools."""
+        self.tools, self.failure = tuple(map(Tool, names)), None
+
+    async def snapshot(self, url: str) -> Snapshot:
+        """What it was given."""
+        self.asked.append(url)
+        if self.failure is not None:
+            raise DownstreamFailed(self.failure)
+        return Snapshot(self.tools, {"tools": {}})
+
+
+class CountedReads:
+    """`PolicyReader` that counts the reads of another."""
+
+    def __init__(self, reader: PolicyReader) -> None:
+        self.count = 0
+        self.reader = reader
+
+    async def read(self, asked: frozenset[Asked]) -> Mapping[Asked, Facts]:
+        """As the other reads."""
+        self.count += 1
+        return await self.reader.read(asked)
+
+
+class ControlPlane:
+    """Every use case on one store."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.source = CatalogueTwin()
+        self.reads = CountedReads(self.store.policies)
+        self.freshness = freshness = Freshness(self.reads)
+        self.refresher = Refresher(self.store.ledger, self.source, self.store.servers)
+        self.servers = Servers(self.store.ledger, self.store.servers, freshness, self.refresher)
+        self.tools = Tools(self.store.ledger)
+        self.keys = Keys(self.store.ledger, self.store.keys, freshness)
+        self.activity = ActivityLog(self.store.activity, freshness)
+
+    async def key(self, user: str, *scopes: Scope) -> str:
+        """Store a key that acts for `user`; returns its text."""
+        secret = new_key()
+        key = ApiKey(
+            id=f"key-{user}-{'-'.join(scopes)}",
+            hash=key_hash(secret),
+            name=f"{user}'s",
+            user=user,
+            groups=frozenset(),
+            roles=frozenset(),
+            scopes=frozenset(scopes),
+            enabled=True,
+            created_at=CREATED,
+            created_by="admin",
+        )
+
+        async def work(tx: Transaction) -> None:
+            await tx.add_key(key)
+
+        await self.store.ledger.change(work)
+        return secret
+
+    async def caller(self, user: str, *scopes: Scope) -> Caller:
+        """As `key`, ready for a use case."""
+        return caller_of(await self.key(user, *scopes))
+
+    async def server(self, path: str = "/demo", *, tools: Iterable[str] | None = (), owner: str = "ann") -> Server:
+        """Store a server that `owner` owns; `tools` None: never refreshed."""
+
+        async def work(tx: Transaction) -> Server:
+            url = f"http://127.0.0.1:9{path}"
+            server = await tx.add_server(
+                NewServer(path.strip("/"), path, url, ServerType.STREAMABLE_HTTP, "Demo", "A demo.")
+            )
+            await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, owner, OWNER))
+            if tools is None:
+                return server
+            return await tx.save_snapshot(server.id, Snapshot(tuple(map(Tool, tools))))
+
+        return await self.store.ledger.change(work)
+
+    async def share(self, server: Server, user: str, permissions: Permission) -> None:
+        """Give a user these bits."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, user, permissions))
+
+        await self.store.ledger.change(work)
+
+    async def now(self, server: Server) -> Server:
+        """The server as it is stored now."""
+        found = await self.store.servers.by_ref(server.id)
+        assert found is not None
+        return found
+
+    async def rows(self) -> list[Activity]:
+        """All activity, oldest first."""
+        return list(reversed(await self.store.activity.newest(1000)))
+
+
+def caller_of(secret: str | None, request_id: str = "r1") -> Caller:
+    """Who presents this key."""
+    return Caller(None if secret is None else key_hash(secret), request_id)
