@@ -1,0 +1,133 @@
+"""The `sluicegate` command.
+
+Exit codes: 0 after SIGINT or SIGTERM; 1 when it cannot start or cannot go on; 2 for settings and options that make no
+sense. Why, in one sentence, is the last thing on standard error.
+"""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from config import banner, demo, logs
+from config.address import Address
+from config.embedded import EmbeddedStore
+from config.errors import SettingsInvalid, StartFailed
+from config.serve import first_of, listen, serving, until_signalled
+from config.settings import Settings, load
+from config.wiring import App, build
+from registry.errors import RegistryError, StoreUnusable
+from registry.mongo.store import MongoStore
+
+cli = typer.Typer(
+    help="A transparent reverse proxy in front of MCP servers: a tool its owner switched off is off on every way in.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # the pretty ones print local variables, and with them keys
+)
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="TOML or env file with settings; the environment wins over it.")
+]
+
+
+@cli.command()
+def serve(config: ConfigFile = None) -> None:
+    """Serve in front of your own MongoDB (SLUICEGATE_MONGODB_URL)."""
+    _run(config, embedded=False, with_demo=False)
+
+
+@cli.command()
+def up(
+    config: ConfigFile = None,
+    with_demo: Annotated[bool, typer.Option("--demo", help="Add a demonstration server as /demo.")] = False,
+) -> None:
+    """Serve with an embedded store, unless SLUICEGATE_MONGODB_URL names one."""
+    _run(config, embedded=True, with_demo=with_demo)
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(importlib.metadata.version("sluicegate"))
+
+
+def main() -> None:
+    """Entry point of the `sluicegate` script."""
+    cli()
+
+
+def _run(config: Path | None, *, embedded: bool, with_demo: bool) -> None:
+    try:
+        settings = load(config)
+        if settings.mongodb_url is None and not embedded:
+            raise SettingsInvalid(
+                "SLUICEGATE_MONGODB_URL: must be set for `serve`; `sluicegate up` brings a store of its own"
+            )
+        logs.configure(settings.log_level, settings.log_format)
+        asyncio.run(until_signalled(_serve(settings, with_demo=with_demo)))
+    except RegistryError as exc:
+        _give_up(f"The store failed during the start: {exc}; try again.", StartFailed.exit_code)
+    except StartFailed as exc:
+        _give_up(str(exc), exc.exit_code)
+
+
+def _give_up(sentence: str, exit_code: int) -> NoReturn:
+    print(sentence, file=sys.stderr)
+    raise typer.Exit(exit_code)
+
+
+async def _serve(settings: Settings, *, with_demo: bool) -> None:
+    watched: list[Callable[[], Awaitable[None]]] = [_for_ever]
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(listen(settings.listen))
+        settings = _with_port(settings, listener.getsockname()[1])
+        url = settings.mongodb_url.get_secret_value() if settings.mongodb_url else None
+        if url is None:
+            embedded = await stack.enter_async_context(EmbeddedStore(settings.data_dir))
+            url = await embedded.start()
+            watched.append(embedded.exited)
+        app = build(settings, await stack.enter_async_context(_opened(url, settings.policy_timeout_s)))
+        admin_key = await _first_key(app, settings)  # before the demonstration makes a key of its own
+        agent_key = None
+        if with_demo:
+            demonstration = await stack.enter_async_context(demo.running(app, settings.data_dir))
+            agent_key = demonstration.agent_key
+            watched.append(demonstration.child.exited)
+        await stack.enter_async_context(serving(app.web, listener, grace_s=settings.grace_s))
+        print(banner.greeting(settings, admin_key, agent_key), flush=True)
+        await first_of(*(wait() for wait in watched))
+
+
+def _with_port(settings: Settings, port: int) -> Settings:
+    return settings.model_copy(update={"listen": Address(settings.listen.host, port)})
+
+
+@contextlib.asynccontextmanager
+async def _opened(url: str, timeout_s: float) -> AsyncIterator[MongoStore]:
+    store = MongoStore(url, timeout_s=timeout_s)
+    try:
+        await store.prepare()
+        yield store
+    except StoreUnusable as exc:
+        raise StartFailed(str(exc)) from exc
+    finally:
+        await store.close()
+
+
+async def _first_key(app: App, settings: Settings) -> str | None:
+    given = settings.bootstrap_admin_key
+    return await app.keys.bootstrap(given.get_secret_value() if given else None)
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
