@@ -1,0 +1,292 @@
+"""One suite for the in-memory twin and the real store (`registry.ports`)."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from config.wiring import Store
+from registry import access
+from registry.access import Permit, Reason, Refusal
+from registry.errors import Conflict
+from registry.model import (
+    OWNER,
+    VIEWER,
+    AccessEntry,
+    Action,
+    Activity,
+    Asked,
+    Grant,
+    NewServer,
+    PrincipalType,
+    Server,
+    ServerType,
+    Snapshot,
+    Tool,
+)
+from registry.ports import Transaction
+from tests import build
+
+LAB = NewServer("lab", "/lab", "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP, title="Lab", description="Tries.")
+
+ODD_NAMES = ["a.b", "$where", "a/b", "%2F", " ", "-x", "\u00e9", "e\u0301", "\U0001f600", "nul\0nul", "_id", "x" * 200]
+
+
+async def registered(store: Store, new: NewServer = LAB) -> Server:
+    async def work(tx: Transaction) -> Server:
+        server = await tx.add_server(new)
+        await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, "ann", OWNER))
+        if await tx.key("key-1") is None:
+            await tx.add_key(build.key())
+        return server
+
+    return await store.ledger.change(work)
+
+
+async def disable(store: Store, server: Server, *names: str) -> Server:
+    async def work(tx: Transaction) -> Server:
+        return await tx.save_policy(
+            server.id,
+            disabled_tools=frozenset(names),
+            retired_disabled_tools=frozenset(),
+            read_only_tools=frozenset(),
+        )
+
+    return await store.ledger.change(work)
+
+
+async def snapshot(store: Store, server: Server, *tools: Tool) -> Server:
+    async def work(tx: Transaction) -> Server:
+        return await tx.save_snapshot(server.id, Snapshot(tools, {"tools": {"listChanged": True}}))
+
+    return await store.ledger.change(work)
+
+
+async def test_a_new_server_is_enabled_and_found_by_id_and_path(store: Store) -> None:
+    server = await registered(store)
+
+    assert (server.name, server.path, server.url, server.title) == ("lab", "/lab", LAB.url, "Lab")
+    assert (server.policy.enabled, server.policy.revision, server.policy.fault) == (True, 1, None)
+    assert (server.snapshot_good, server.refreshed_at, server.tools) == (False, None, ())
+    assert await store.servers.by_ref("/lab") == await store.servers.by_ref(server.id) == server
+    assert await store.servers.by_ref("/other") is None
+    assert list(await store.servers.all()) == [server]
+
+
+async def test_a_path_is_taken_once(store: Store) -> None:
+    await registered(store)
+
+    with pytest.raises(Conflict):
+        await registered(store)
+
+
+async def test_of_two_registrations_at_once_one_wins(store: Store) -> None:
+    outcomes = await asyncio.gather(*(registered(store) for _ in range(2)), return_exceptions=True)
+
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "Server"]
+
+
+async def test_facts_answer_each_question_of_one_read(store: Store) -> None:
+    server = await registered(store)
+    by_path, by_id = build.asked(), Asked(build.key().hash, server.id)
+    nobody, nothing = Asked("0" * 64, "/lab"), Asked(None)
+
+    facts = await store.policies.read(frozenset({by_path, by_id, nobody, nothing}))
+
+    assert facts[by_path].key == build.key()
+    assert facts[by_path].server == facts[by_id].server == server.policy
+    assert isinstance(access.use_tool(facts[by_path], "anything"), Permit)
+    assert access.use_tool(facts[nobody], "anything") == Refusal(Reason.KEY_INVALID, "anything")
+    assert (facts[nothing].key, facts[nothing].server) == (None, None)
+    assert len({answer.now for answer in facts.values()}) == 1
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+async def test_any_name_can_be_switched_off_and_kept(store: Store, name: str) -> None:
+    server = await registered(store)
+    await snapshot(store, server, Tool(name, {"name": name, "inputSchema": {}}), Tool("other", {"name": "other"}))
+
+    changed = await disable(store, server, name)
+
+    assert (changed.policy.disabled_tools, changed.policy.revision) == (frozenset({name}), 2)
+    assert changed.tool_names == {name, "other"}
+    facts = (await store.policies.read(frozenset({build.asked()})))[build.asked()]
+    assert access.use_tool(facts, name) == Refusal(Reason.TOOL_DISABLED, name)
+    assert isinstance(access.use_tool(facts, "other"), Permit)
+
+
+async def test_a_definition_comes_back_equal_whatever_it_holds(store: Store) -> None:
+    definition = {
+        "name": "t",
+        "inputSchema": {"$schema": "x", "a.b": {"$ref": "#"}, "n": 2**80, "x": {"\0": [1.5, None, True]}},
+        "annotations": {"readOnlyHint": True, "odd": -1},
+        "_meta": {"deep": {"er": []}},
+    }
+    server = await registered(store)
+
+    stored = await snapshot(store, server, Tool("t", definition))
+
+    assert stored.tools == (Tool("t", definition),)
+    assert stored.policy.declared_read_only == {"t"}
+    assert (stored.snapshot_good, stored.refresh_error) == (True, None)
+    assert stored.capabilities == {"tools": {"listChanged": True}}
+    assert stored.refreshed_at is not None
+
+
+async def test_a_failed_refresh_keeps_the_snapshot_and_says_so(store: Store) -> None:
+    server = await registered(store)
+    good = await snapshot(store, server, Tool("t", {"name": "t"}))
+
+    async def work(tx: Transaction) -> Server:
+        return await tx.save_refresh_error(server.id, "it is down")
+
+    failed = await store.ledger.change(work)
+
+    assert failed == replace(good, snapshot_good=False, refresh_error="it is down")
+    assert (await snapshot(store, server, Tool("t", {"name": "t"}))).snapshot_good
+
+
+async def test_what_a_change_raises_undoes_it(store: Store) -> None:
+    server = await registered(store)
+
+    async def work(tx: Transaction) -> None:
+        await tx.record(Activity(build.NOW, "ann", Action.TOOL_DISABLED))
+        await tx.save_policy(
+            server.id,
+            disabled_tools=frozenset({"t"}),
+            retired_disabled_tools=frozenset(),
+            read_only_tools=frozenset(),
+        )
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        await store.ledger.change(work)
+
+    assert await store.servers.by_ref("/lab") == server
+    assert list(await store.activity.newest(10)) == []
+
+
+async def test_a_caller_that_goes_away_does_not_undo_its_change(store: Store) -> None:
+    server = await registered(store)
+    is_running = asyncio.Event()
+    may_go_on = asyncio.Event()
+
+    async def work(tx: Transaction) -> Server:
+        is_running.set()
+        await may_go_on.wait()
+        return await tx.save_policy(
+            server.id,
+            disabled_tools=frozenset({"t"}),
+            retired_disabled_tools=frozenset(),
+            read_only_tools=frozenset(),
+        )
+
+    caller = asyncio.ensure_future(store.ledger.change(work))
+    await is_running.wait()
+    caller.cancel()
+    await asyncio.wait({caller})
+    may_go_on.set()
+
+    async def nothing(_tx: Transaction) -> None:
+        """Comes after the change before it."""
+
+    await store.ledger.change(nothing)
+    changed = await store.servers.by_ref("/lab")
+    assert changed is not None
+    assert changed.policy.disabled_tools == {"t"}
+
+
+async def test_changes_side_by_side_lose_nothing(store: Store) -> None:
+    server = await registered(store)
+
+    def adds(name: str) -> asyncio.Future[Server]:
+        async def work(tx: Transaction) -> Server:
+            now = await tx.server(server.id)
+            assert now is not None
+            return await tx.save_policy(
+                server.id,
+                disabled_tools=now.policy.disabled_tools | {name},
+                retired_disabled_tools=frozenset(),
+                read_only_tools=frozenset(),
+            )
+
+        return asyncio.ensure_future(store.ledger.change(work))
+
+    names = {f"tool-{i}" for i in range(50)}
+    await asyncio.gather(*map(adds, names))
+
+    changed = await store.servers.by_ref("/lab")
+    assert changed is not None
+    assert (changed.policy.disabled_tools, changed.policy.revision) == (names, 51)
+
+
+async def test_a_key_is_kept_with_all_it_may_do(store: Store) -> None:
+    key = build.key(
+        groups=frozenset({"g"}),
+        roles=frozenset({"r"}),
+        tools=(Grant("srv-1", frozenset({"$a", "b.c"})), Grant("srv-2", "*")),
+        expires_at=build.NOW + timedelta(days=1),
+    )
+
+    async def work(tx: Transaction) -> None:
+        assert not await tx.any_key()
+        await tx.add_key(key)
+        assert await tx.any_key()
+
+    await store.ledger.change(work)
+
+    assert list(await store.keys.all()) == [key]
+
+
+async def test_a_key_can_be_replaced_and_not_be_added_twice(store: Store) -> None:
+    async def add(tx: Transaction) -> None:
+        await tx.add_key(build.key())
+
+    async def disable_it(tx: Transaction) -> None:
+        await tx.save_key(build.key(enabled=False))
+
+    await store.ledger.change(add)
+    with pytest.raises(Conflict):
+        await store.ledger.change(add)
+    await store.ledger.change(disable_it)
+
+    assert list(await store.keys.all()) == [build.key(enabled=False)]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        AccessEntry("", PrincipalType.USER, "ann", VIEWER),
+        AccessEntry("", PrincipalType.GROUP, "staff", VIEWER),
+        AccessEntry("", PrincipalType.ROLE, "ops", VIEWER),
+        AccessEntry("", PrincipalType.PUBLIC, "", VIEWER),
+    ],
+    ids=lambda entry: entry.principal_type.value,
+)
+async def test_an_entry_counts_for_whom_it_names(store: Store, entry: AccessEntry) -> None:
+    async def work(tx: Transaction) -> None:
+        server = await tx.add_server(LAB)
+        await tx.add_entry(replace(entry, server_id=server.id))
+        await tx.add_key(build.key(groups=frozenset({"staff"}), roles=frozenset({"ops"})))
+
+    await store.ledger.change(work)
+
+    facts = (await store.policies.read(frozenset({build.asked()})))[build.asked()]
+    assert access.permissions(facts) == VIEWER
+
+
+async def test_the_newest_rows_come_first(store: Store) -> None:
+    rows = [Activity(build.NOW + timedelta(seconds=i), "ann", Action.TOOL_DISABLED, subject=str(i)) for i in range(5)]
+
+    async def work(tx: Transaction) -> None:
+        for row in rows:
+            await tx.record(row)
+
+    await store.ledger.change(work)
+
+    assert list(await store.activity.newest(3)) == rows[:1:-1]
+
+
+async def test_it_answers_when_it_is_there(store: Store) -> None:
+    await store.health.ping()

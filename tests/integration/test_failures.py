@@ -1,0 +1,149 @@
+"""What goes wrong behind us, and what the client hears of it. Never 400, 404 or 405: those speak of versions."""
+
+import asyncio
+import socket
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.fake_downstream import Connection, FakeDownstream, Received, answer, head
+from tests.integration.conftest import Plane, running
+from tests.raw_client import LIST, Answer, call, post, request
+
+CALL = post(call("a", '"the id"'))
+
+
+def error_of(reply: Answer) -> tuple[int, Any, int]:
+    return reply.status, reply.json["id"], reply.json["error"]["code"]
+
+
+async def test_a_dead_downstream_is_502_with_the_callers_id(plane: Plane) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    plane.policy(url=f"http://127.0.0.1:{port}/mcp")
+
+    assert error_of(await plane.ask(CALL)) == (502, "the id", -32603)
+
+
+async def test_a_downstream_that_gives_no_answer_in_time_is_504(downstream: FakeDownstream) -> None:
+    async def silence(_request: Received, _connection: Connection) -> None:
+        await asyncio.Event().wait()
+
+    downstream.script = silence
+    async with running(downstream, downstream_timeout_s=0.2) as plane:
+        assert error_of(await plane.ask(CALL)) == (504, "the id", -32603)
+    await downstream.until(lambda downstream: not downstream.open_connections)
+
+
+@pytest.mark.parametrize("lever", ["unavailable", "frozen"])
+async def test_a_store_that_is_gone_is_503_with_the_callers_id(downstream: FakeDownstream, lever: str) -> None:
+    async with running(downstream, policy_timeout_s=0.2) as plane:
+        if lever == "frozen":
+            plane.store.reading.clear()
+        plane.store.available = False
+        assert error_of(await plane.ask(CALL)) == (503, "the id", -32603)
+        assert downstream.connections == 0
+
+        plane.store.available = True
+        plane.store.reading.set()
+        assert (await plane.ask(CALL)).status == 200
+
+
+async def test_a_store_that_goes_away_before_the_list_leaves_gives_none(plane: Plane) -> None:
+    async def lose_store(request: Received, connection: Connection) -> None:
+        plane.store.available = False
+        await answer(b'{"id":1,"result":{"tools":[{"name":"b"}]}}')(request, connection)
+
+    plane.downstream.script = lose_store
+
+    reply = await plane.ask(post(LIST))
+
+    assert (reply.status, b'"b"' in reply.body) == (503, False)
+
+
+UNUSABLE = {
+    "a redirect": answer(b"", "", "307 Temporary Redirect", "Location: /mcp/"),
+    "a redirect elsewhere": answer(b"", "", "302 Found", "Location: http://evil.example/"),
+    "a coding nobody asked for": answer(b"\x1f\x8b", "application/json", "200 OK", "Content-Encoding: gzip"),
+    "a list that is not JSON": answer(b'{"result":{"tools":[{"name":"b"}]'),
+    "a list in UTF-16": answer('{"result":{"tools":[{"name":"b"}]}}'.encode("utf-16")),
+    "a list in another charset": answer(b"{}", "application/json; charset=utf-16"),
+    "a stream in another charset": answer(b"", "text/event-stream; charset=utf-7"),
+    "a list under a foreign type": answer(b'{"result":{"tools":[{"name":"b"}]', "text/html"),
+    "a duplicate member": answer(b'{"result":{"tools":[]},"result":{"tools":[{"name":"b"}]}}'),
+    "a case-varied member": answer(b'{"Result":{"tools":[{"name":"b"}]}}'),
+    "a tool without a name": answer(b'{"result":{"tools":[{"Name":"b"}]}}'),
+    "no HTTP": None,
+}
+
+
+async def no_http(_request: Received, connection: Connection) -> None:
+    connection.write(b"SSH-2.0-OpenSSH\r\n\r\n")
+    connection.close()
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+async def test_an_answer_that_cannot_be_passed_on_is_502(plane: Plane, kind: str) -> None:
+    plane.downstream.script = UNUSABLE[kind] or no_http
+
+    reply = await plane.ask(post(LIST))
+
+    assert error_of(reply) == (502, 1, -32603)
+    assert b'"b"' not in reply.body
+
+
+async def test_an_answer_too_large_to_be_held_is_502(downstream: FakeDownstream) -> None:
+    downstream.script = answer(b'{"padding":"' + b"x" * 2000 + b'"}')
+    async with running(downstream, max_event_bytes=1024) as plane:
+        assert (await plane.ask(post(LIST))).status == 502
+        assert (await plane.ask(CALL)).status == 200
+
+
+async def test_an_endless_event_cuts_the_stream(downstream: FakeDownstream) -> None:
+    async def endless(_request: Received, connection: Connection) -> None:
+        connection.write(head() + b"7d0\r\ndata: " + b"x" * (2000 - 6) + b"\r\n")
+        await asyncio.Event().wait()
+
+    downstream.script = endless
+    async with running(downstream, max_event_bytes=1024) as plane:
+        reply = await plane.ask(CALL)
+    assert (reply.body, reply.is_whole) == (b"", False)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_no_request_is_sent_twice(plane: Plane, method: str) -> None:
+    """A connection from the pool that ends without an answer tells nothing of whether the request ran."""
+    await plane.ask(CALL)
+
+    async def hang_up(_request: Received, connection: Connection) -> None:
+        connection.close()
+
+    plane.downstream.script = hang_up
+    plane.downstream.received.clear()
+
+    reply = await plane.ask(CALL if method == "POST" else request(method))
+
+    assert reply.status == 502
+    assert len(plane.downstream.received) == 1
+
+
+async def test_a_policy_that_cannot_be_read_refuses_its_server_and_says_so(plane: Plane) -> None:
+    plane.policy(fault="registryDisabledTools is not a list of names")
+
+    reply = await plane.ask(CALL)
+
+    assert error_of(reply) == (503, "the id", -32603)
+    assert plane.downstream.connections == 0
+
+
+async def test_two_servers_under_one_path_are_both_refused(plane: Plane) -> None:
+    server = plane.store.state.servers["srv-1"]
+    plane.store.state.servers["srv-2"] = replace(server, id="srv-2")
+
+    assert (await plane.ask(CALL)).status == 503
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_408(downstream: FakeDownstream) -> None:
+    async with running(downstream, body_timeout_s=0.2) as plane:
+        assert (await plane.ask(CALL[:-1])).status == 408
