@@ -73,19 +73,21 @@ class EmbeddedStore:
 
     async def _provision(self) -> str:
         password = secrets.token_urlsafe(32)
-        await self._run()
+        child = await self._run()
         await set_root_password(_url(self._port), USER, password)
+        child.kill()  # what it acknowledged is on the disk, and an orderly end would take it 2 s
         await self._stop_child()
         private.write(self._password_file, password)
         return password
 
-    async def _run(self, *options: str) -> None:
+    async def _run(self, *options: str) -> Child:
         where = ("--config", self._folder / "store.toml", "--storage-path", self._storage)
         listen = ("--host", "127.0.0.1", "--port", "0", "--log-level", "INFO")
         command: tuple[str | Path, ...] = (self._program, *where, *listen, "--sync-on-commit", *options)
-        self._child = await Child.spawn("embedded store", command)
-        leftover.note(self._folder / "store.pid", self._child.pid)
-        self._port = int((await self._child.ready(_LISTENING))[1])
+        child = self._child = await Child.spawn("embedded store", command)
+        leftover.note(self._folder / "store.pid", child.pid)
+        self._port = int((await child.ready(_LISTENING))[1])
+        return child
 
     async def _stop_child(self) -> None:
         if self._child is not None:

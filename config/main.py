@@ -110,14 +110,14 @@ def _with_port(settings: Settings, port: int) -> Settings:
 
 @contextlib.asynccontextmanager
 async def _opened(url: str, timeout_s: float) -> AsyncIterator[MongoStore]:
-    store = MongoStore(url, timeout_s=timeout_s)
-    try:
-        await store.prepare()
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            store = MongoStore(url, timeout_s=timeout_s)
+            stack.push_async_callback(store.close)
+            await store.prepare()
+        except StoreUnusable as exc:
+            raise StartFailed(str(exc)) from exc
         yield store
-    except StoreUnusable as exc:
-        raise StartFailed(str(exc)) from exc
-    finally:
-        await store.close()
 
 
 async def _first_key(app: App, settings: Settings) -> str | None:

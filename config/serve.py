@@ -60,7 +60,7 @@ async def serving(app: web.Application, listener: socket.socket, *, grace_s: flo
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=_BACKLOG).start()
-        log.info("server.started")
+        log.info("server.started", listen=listener.getsockname()[:2])
         yield
     finally:
         log.info("server.stopping", grace_s=grace_s)

@@ -15,7 +15,7 @@ from proxy.errors import BadFields, HeaderMismatch, UnsupportedMedia
 from proxy.jsonrpc import VERSION_KEY, Body, Message, Request, Response
 from proxy.jsontext import string
 from proxy.ports import Fields
-from registry.credentials import key_in
+from registry.credentials import holds_key, key_in
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
@@ -201,7 +201,7 @@ def _stays(name: str, stays: frozenset[str]) -> bool:
 
 
 def _is_credential(field: tuple[str, str], key: str | None) -> bool:
-    return key_in(*field) is not None or bool(key and key in field[1])
+    return key_in(*field) is not None or holds_key(field[1]) or bool(key and key in field[1])
 
 
 def returned_fields(fields: Fields, *, may_be_edited: bool) -> Fields:

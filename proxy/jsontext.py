@@ -137,13 +137,11 @@ def string(value: Any) -> str | None:
 
 def decoded(node: Node) -> Any:
     """The plain value of a node; of duplicates the last. Check `ambiguity` before."""
-    match node:
-        case Object():
-            return {member.name: decoded(member.node) for member in node.members}
-        case Array():
-            return [decoded(element) for element in node.elements]
-        case Opaque():
-            return node.value
+    if isinstance(node, Object):
+        return {member.name: decoded(member.node) for member in node.members}
+    if isinstance(node, Array):
+        return [decoded(element) for element in node.elements]
+    return node.value
 
 
 def _text_of(body: bytes) -> str:

@@ -93,8 +93,7 @@ def _server_reasons(facts: Facts) -> Iterator[Reason]:
     key = valid_key(facts)
     if key is None:
         yield Reason.KEY_INVALID
-        return
-    if Scope.MCP not in key.scopes:
+    elif Scope.MCP not in key.scopes:
         yield Reason.SCOPE_MCP
     if facts.server is None or not facts.server.enabled or not may_view(facts):
         yield Reason.NOT_VISIBLE
@@ -149,15 +148,10 @@ def permissions(facts: Facts) -> Permission:
 
 
 def _names(entry: AccessEntry, key: ApiKey) -> bool:
-    match entry.principal_type:
-        case PrincipalType.USER:
-            return bool(key.user) and entry.principal_id == key.user
-        case PrincipalType.GROUP:
-            return entry.principal_id in key.groups
-        case PrincipalType.ROLE:
-            return entry.principal_id in key.roles
-        case PrincipalType.PUBLIC:
-            return True
+    if entry.principal_type is PrincipalType.PUBLIC:
+        return True
+    named = {PrincipalType.USER: {key.user} - {""}, PrincipalType.GROUP: key.groups, PrincipalType.ROLE: key.roles}
+    return entry.principal_id in named[entry.principal_type]
 
 
 def has_scope(facts: Facts, *scopes: Scope) -> bool:

@@ -30,16 +30,7 @@ class _Batch:
     def __init__(self) -> None:
         self.asked: set[Asked] = set()
         self.answer: asyncio.Future[Mapping[Asked, Facts]] = asyncio.get_running_loop().create_future()
-        self.answer.add_done_callback(_retrieve)  # every caller may have gone by then
-
-    def fail(self, error: StoreUnavailable) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
-
-def _retrieve(answer: asyncio.Future[Mapping[Asked, Facts]]) -> None:
-    if not answer.cancelled():
-        answer.exception()
+        self.answer.add_done_callback(asyncio.Future.exception)  # looked at, since every caller may have gone by then
 
 
 class Freshness:
@@ -80,7 +71,7 @@ class Freshness:
             read.cancel()
         await asyncio.gather(*self._reads, return_exceptions=True)
         if self._gathering is not None:
-            self._gathering.fail(StoreUnavailable("shutting down"))
+            self._gathering.answer.set_exception(StoreUnavailable("shutting down"))
             self._gathering = None
 
     def _begin(self) -> None:
@@ -112,12 +103,12 @@ class Freshness:
             async with asyncio.timeout(self._timeout_s):
                 batch.answer.set_result(await self._reader.read(frozenset(batch.asked)))
         except StoreUnavailable as exc:
-            batch.fail(exc)
+            batch.answer.set_exception(exc)
         except TimeoutError:
-            batch.fail(StoreUnavailable("the store did not answer in time"))
+            batch.answer.set_exception(StoreUnavailable("the store did not answer in time"))
         except asyncio.CancelledError:
-            batch.fail(StoreUnavailable("shutting down"))
+            batch.answer.set_exception(StoreUnavailable("shutting down"))
             raise
         except Exception:  # the supervisor of a background task
             log.exception("policy.read_failed")
-            batch.fail(StoreUnavailable("the policy could not be read"))
+            batch.answer.set_exception(StoreUnavailable("the policy could not be read"))

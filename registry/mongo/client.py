@@ -13,9 +13,10 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorDatabase
-from pymongo.errors import ConfigurationError, DuplicateKeyError, InvalidURI, PyMongoError
+from pymongo.errors import DuplicateKeyError, PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
+from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
 
 from registry.errors import Conflict, StoreUnavailable, StoreUnusable
@@ -37,6 +38,7 @@ class Connection:
     def __init__(self, url: str, database: str | None, timeout_s: float) -> None:
         self.timeout_s = timeout_s
         try:
+            name = database or parse_uri(url)["database"] or DEFAULT_DATABASE
             self.client: AsyncIOMotorClient[dict[str, Any]] = AsyncIOMotorClient(
                 url,
                 timeoutMS=int(timeout_s * 1000),
@@ -44,8 +46,7 @@ class Connection:
                 tz_aware=True,
                 appname="sluicegate",
             )
-            name = database or self.client.get_default_database(DEFAULT_DATABASE).name
-        except (ConfigurationError, InvalidURI, ValueError) as exc:
+        except (PyMongoError, ValueError) as exc:  # the driver's two ways to find fault with a string
             raise StoreUnusable(f"SLUICEGATE_MONGODB_URL cannot be used: {exc}.") from exc
         self.db: AsyncIOMotorDatabase[dict[str, Any]] = self.client.get_database(
             name,

@@ -12,12 +12,20 @@ import pytest
 from config import children, leftover
 from config.children import Child, ChildExited
 from config.errors import StartFailed
+from tests.need import need
 
 READY = re.compile(r"ready (\d+)")
 LASTING = "import signal, sys; print('hello'); print('ready 7', flush=True); signal.pause()"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {LASTING}"
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and PR_SET_PDEATHSIG: Linux only")
+
+@pytest.fixture
+def _linux() -> None:
+    """/proc, pidfd_open(2) and PR_SET_PDEATHSIG."""
+    need("linux", present=sys.platform == "linux")
+
+
+linux = pytest.mark.usefixtures("_linux")
 
 
 async def spawned(program: str, *arguments: str) -> Child:
@@ -80,7 +88,7 @@ async def test_killing_all_ends_every_child_at_once() -> None:
 
 
 async def test_a_child_that_says_a_lot_is_not_stopped_by_a_full_pipe() -> None:
-    flood = "print('x' * (3 << 20)); print('y\\n' * (1 << 18)); raise SystemExit(5)"
+    flood = "print('x' * (3 << 20)); print('y\\n' * (1 << 16)); raise SystemExit(5)"
     child = await spawned(f"print('ready 1'); {flood}")
     await child.ready(READY)
 

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from pymongo.errors import OperationFailure
 from config.children import ChildExited
 from config.embedded import EmbeddedStore
 from config.errors import StartFailed
+from tests.need import need
+
+
+@pytest.fixture(autouse=True)
+def _needs() -> None:
+    need("embedded", present=Path(sys.executable).with_name("secantusd-py").is_file())
 
 
 async def _count(url: str, *, insert: bool = False) -> int:

@@ -1,0 +1,213 @@
+"""JSON text is read strictly, and every value that decides has its place (RFC 8259; PROTOCOL 10.4 rules 3 and 4)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from proxy.jsontext import (
+    MAX_DEPTH,
+    Array,
+    Member,
+    NotJson,
+    Number,
+    Object,
+    Opaque,
+    Shape,
+    ambiguity,
+    decoded,
+    read,
+    string,
+)
+
+FLAT = Shape()
+PAIR = Shape({"in": Shape()}, elements=Shape({"in": Shape()}))
+
+
+def _nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+def test_a_walked_object_knows_the_place_of_each_member() -> None:
+    document = read(b' {"a": 1, "in": {"b":[2]} }\n', PAIR)
+
+    inner = Object((Member("b", Opaque([Number("2")], 21, 24)),), 16, 25)
+    assert document.root == Object((Member("a", Opaque(Number("1"), 7, 8)), Member("in", inner)), 1, 27)
+    assert document.text[16:25] == '{"b":[2]}'
+
+
+def test_positions_count_characters_not_bytes() -> None:
+    document = read('{"ñ":"ü"}'.encode(), FLAT)
+
+    assert document.root == Object((Member("ñ", Opaque("ü", 5, 8)),), 0, 9)
+
+
+def test_every_element_of_a_walked_array_is_walked() -> None:
+    root = read(b'[ {"in":{}} , 1 ]', PAIR).root
+
+    inner = Object((Member("in", Object((), 8, 10)),), 2, 11)
+    assert root == Array((inner, Opaque(Number("1"), 14, 15)), 0, 17)
+
+
+def test_an_array_below_an_element_is_not_walked() -> None:
+    assert read(b"[[{}]]", PAIR).root == Array((Opaque([{}], 1, 5),), 0, 6)
+
+
+def test_a_member_outside_the_shape_is_opaque_and_its_duplicates_are_not_looked_for() -> None:
+    root = read(b'{"x":{"a":1,"a":2}}', PAIR).root
+
+    assert root == Object((Member("x", Opaque({"a": Number("2")}, 5, 18)),), 0, 19)
+
+
+@pytest.mark.parametrize("text", [b"{}", b"[]", b" \t\r\n[ ] ", b"{ }"])
+def test_empty_containers_are_read(text: bytes) -> None:
+    assert decoded(read(text, PAIR).root) == json.loads(text)
+
+
+def test_duplicates_are_kept_in_their_order_and_get_finds_the_first() -> None:
+    root = read(b'{"a":1,"a":2}', FLAT).root
+
+    assert isinstance(root, Object)
+    assert [member.name for member in root.members] == ["a", "a"]
+    assert root.get("a") == Opaque(Number("1"), 5, 6)
+    assert root.get("b") is None
+
+
+def test_names_are_decoded() -> None:
+    root = read(rb'{"n\u0061me":"\/\ud83d\ude00"}', FLAT).root
+
+    assert decoded(root) == {"name": "/\U0001f600"}
+
+
+@pytest.mark.parametrize("spelling", ["7", "-0", "1E2", "7.0", "1e400", "9" * 5000])
+def test_a_number_keeps_its_spelling(spelling: str) -> None:
+    value = decoded(read(spelling.encode(), FLAT).root)
+
+    assert type(value) is Number
+    assert value == spelling
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("7", "7"), ("", ""), (Number("7"), None), (None, None), (True, None), ({}, None)]
+)
+def test_only_a_json_string_is_a_string(value: Any, expected: str | None) -> None:
+    assert string(value) == expected
+
+
+def test_decoded_is_what_a_last_wins_reader_sees() -> None:
+    text = b'[{"in":{"a":null},"b":true,"b":false},"s"]'
+
+    assert decoded(read(text, PAIR).root) == json.loads(text)
+
+
+NOT_JSON = {
+    "nothing": b"",
+    "blanks": b" \n",
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "a second byte order mark": b"\xef\xbb\xbf\xef\xbb\xbf{}",
+    "UTF-16": '{"a":1}'.encode("utf-16-le"),
+    "a stray byte": b'{"a":"\xff"}',
+    "surrogates as bytes": b'{"a":"\xed\xa0\xbd"}',
+    "an overlong form": b'{"a":"\xc0\xaf"}',
+    "NaN": b'{"a":NaN}',
+    "Infinity": b"[Infinity]",
+    "minus Infinity": b'{"a":-Infinity}',
+    "a leading zero": b'{"a":01}',
+    "a bare fraction": b"[1.]",
+    "a plus": b"[+1]",
+    "other digits": '{"a":\u0661}'.encode(),
+    "a word": b'{"a":True}',
+    "two documents": b"{}{}",
+    "garbage after it": b"{} x",
+    "NUL after it": b"{}\x00",
+    "a comment": b"/**/{}",
+    "a comma before }": b'{"a":1,}',
+    "a comma before ]": b"[1,]",
+    "a lone comma": b"[,1]",
+    "two commas": b'{"a":1,,"b":2}',
+    "no comma": b'{"a":1 "b":2}',
+    "no comma in an array": b"[1 2]",
+    "no colon": b'{"a" 1}',
+    "no value": b'{"a":}',
+    "no quotes": b"{a:1}",
+    "single quotes": b"{'a':1}",
+    "an open object": b'{"a":1',
+    "an open array": b"[1",
+    "an open object after a comma": b'{"a":1,',
+    "an open string": b'{"a":"b}',
+    "an open name": b'{"a',
+    "nothing after a brace": b"{",
+    "brackets that cross": b'{"a":[1}]',
+    "brackets that do not match": b"[}",
+    "a control character in a string": b'{"a":"\n"}',
+    "a control character in a name": b'{"\t":1}',
+    "an unknown escape": rb'{"a":"\x41"}',
+    "a short escape": rb'{"a":"\u12"}',
+    "NBSP": b"\xc2\xa0{}",
+    "form feed": b"\x0c{}",
+}
+
+
+@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
+@pytest.mark.parametrize("shape", [FLAT, PAIR], ids=["flat", "walked"])
+def test_what_is_not_one_document_of_rfc_8259_is_refused(shape: Shape, body: bytes) -> None:
+    with pytest.raises(NotJson):
+        read(body, shape)
+
+
+@pytest.mark.parametrize("shape", [FLAT, PAIR], ids=["flat", "walked"])
+def test_the_deepest_allowed_nesting_is_read(shape: Shape) -> None:
+    assert read(_nested(MAX_DEPTH), shape).root.end == 2 * MAX_DEPTH
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _nested(MAX_DEPTH + 1),
+        _nested(100_000),
+        b'{"a":' * 2000 + b"1" + b"}" * 2000,
+        b"[" * 4_000_000,
+        b"[]" * MAX_DEPTH + _nested(MAX_DEPTH + 1),
+        b'["' + b'\\"]' * 500 + b'",' + _nested(MAX_DEPTH) + b"]",
+    ],
+    ids=["one more", "very deep", "objects", "never closed", "after shallow ones", "past brackets in a string"],
+)
+def test_deeper_nesting_is_refused_before_a_recursive_reader_sees_it(body: bytes) -> None:
+    with pytest.raises(NotJson, match="nested too deeply"):
+        read(body, FLAT)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" + b"[]," * 500 + b"[]]", b'["' + b"[" * 500 + b'"]', rb'["\"' + b"[" * 500 + rb'\\",[]]']
+)
+def test_many_brackets_are_not_depth(text: bytes) -> None:
+    assert decoded(read(text, FLAT).root) == json.loads(text)
+
+
+def test_more_closings_than_openings_are_refused() -> None:
+    with pytest.raises(NotJson):
+        read(b"]" * 500 + b"[" * 500, FLAT)
+
+
+DECIDING = {"params": "params", "_meta": "_meta", "taskid": "taskId"}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([], None),
+        (["params", "_meta", "taskId", "Other"], None),
+        (["params", "params"], "params"),
+        (["other", "Other"], "Other"),
+        (["stra\u00dfe", "STRASSE"], "STRASSE"),
+        (["Params"], "Params"),
+        (["param\u017f"], "param\u017f"),
+        (["ta\u017f\u212aId"], "ta\u017f\u212aId"),
+        (["taskid"], "taskid"),
+        (["params ", "params\x00", "\ufeffparams", "params"], None),
+    ],
+)
+def test_a_name_is_ambiguous_when_a_reader_that_folds_case_takes_it_for_another(
+    names: list[str], expected: str | None
+) -> None:
+    assert ambiguity(names, DECIDING) == expected
