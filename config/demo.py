@@ -50,15 +50,16 @@ _LISTENING = re.compile(r"listening on (http://\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A running demonstration: its process, and the text of the agent's key."""
+    """The running downstream, and the text of the agent's key, which `introduce` makes known."""
 
     child: Child
+    url: str
     agent_key: str
 
 
 @contextlib.asynccontextmanager
 async def running(app: App, data_dir: Path) -> AsyncIterator[Demo]:
-    """Run the downstream while the context is open, registered, with an agent's key.
+    """Run the downstream while the context is open; the registry is only read.
 
     Raises:
         StartFailed: its port is taken, or /demo is another server.
@@ -67,12 +68,15 @@ async def running(app: App, data_dir: Path) -> AsyncIterator[Demo]:
     child = await Child.spawn("demonstration server", _command(port), death_signal=signal.SIGKILL)
     try:
         url = (await child.ready(_LISTENING))[1]
-        agent_key = _agent_key(private.make_folder(data_dir) / "demo-agent.key")
-        server = await app.ledger.change(_Registration(url, key_hash(agent_key)))
-        await app.refresher.refresh(server.id, Cause(_OWNER))
-        yield Demo(child, agent_key)
+        yield Demo(child, url, _agent_key(private.make_folder(data_dir) / "demo-agent.key"))
     finally:
         await child.stop()
+
+
+async def introduce(app: App, demo: Demo) -> None:
+    """Register the server and the agent's key where they are missing, and read the server's tools."""
+    server = await app.ledger.change(_Registration(demo.url, key_hash(demo.agent_key)))
+    await app.refresher.refresh(server.id, Cause(_OWNER))
 
 
 def _agent_key(file: Path) -> str:

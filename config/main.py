@@ -93,13 +93,14 @@ async def _serve(settings: Settings, *, with_demo: bool) -> None:
             url = await embedded.start()
             watched.append(embedded.exited)
         app = build(settings, await stack.enter_async_context(_opened(url, settings.policy_timeout_s)))
-        admin_key = await _first_key(app, settings)  # before the demonstration makes a key of its own
-        agent_key = None
-        if with_demo:
-            demonstration = await stack.enter_async_context(demo.running(app, settings.data_dir))
-            agent_key = demonstration.agent_key
+        demonstration = await stack.enter_async_context(demo.running(app, settings.data_dir)) if with_demo else None
+        # late, since a start that fails after it never shows the key; before any other key, or it is not the first
+        admin_key = await _first_key(app, settings)
+        if demonstration is not None:
+            await demo.introduce(app, demonstration)
             watched.append(demonstration.child.exited)
         await stack.enter_async_context(serving(app.web, listener, grace_s=settings.grace_s))
+        agent_key = demonstration.agent_key if demonstration else None
         print(banner.greeting(settings, admin_key, agent_key), flush=True)
         await first_of(*(wait() for wait in watched))
 

@@ -19,6 +19,10 @@ from typing import Any, NoReturn
 MAX_DEPTH = 128
 """Levels of nesting. CPython's reader gives up near 1,000 and V8's does not: far below both there is no difference."""
 
+MAX_WALKED = 20_000
+"""Members and elements at the levels that decide, in one request. Each costs some microseconds of everybody's time, and
+a message has a dozen."""
+
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # an open string runs to the end: linear time
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -93,23 +97,27 @@ class Document:
     root: Node
 
 
-def read(body: bytes, shape: Shape) -> Document:
+def read(body: bytes, shape: Shape, *, max_walked: int = MAX_WALKED) -> Document:
     """Read one JSON document.
 
     Args:
         body: UTF-8 without a byte order mark, of any size that the caller has bounded.
         shape: what to walk; the root is walked when it is an object, or an array and `shape.elements` is given.
+        max_walked: how many members and elements may stand at the levels that are walked.
 
     Raises:
-        NotJson: it is not one document of RFC 8259, or deeper than MAX_DEPTH.
+        NotJson: it is not one document of RFC 8259, deeper than MAX_DEPTH, or has more than `max_walked`.
     """
     text = _text_of(body)
     _check_depth(text)
+    walker = _Walker(text, max_walked)
     try:
-        root = _walk(text, _skip(text, 0), shape)
+        root = walker.value(walker.skip(0), shape)
+    except NotJson:
+        raise
     except (ValueError, StopIteration, IndexError) as exc:
         raise NotJson("not JSON") from exc
-    if _skip(text, root.end) != len(text):
+    if walker.skip(root.end) != len(text):
         raise NotJson("something follows the JSON document")
     return Document(text, root)
 
@@ -170,52 +178,65 @@ def _refuse_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
 
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+class _Walker:
+    """Walks one text; `left` is how many more members and elements it may take."""
 
+    def __init__(self, text: str, left: int) -> None:
+        self._text = text
+        self._left = left
 
-def _walk(text: str, at: int, shape: Shape | None) -> Node:
-    if shape is not None and text[at] == "{":
-        return _walk_object(text, at, shape)
-    if shape is not None and shape.elements is not None and text[at] == "[":
-        return _walk_array(text, at, shape.elements)
-    value, end = _DECODER.raw_decode(text, at)
-    return Opaque(value, at, end)
+    def value(self, at: int, shape: Shape | None) -> Node:
+        """The value that starts at `at`."""
+        if shape is not None and self._text[at] == "{":
+            return self._object(at, shape)
+        if shape is not None and shape.elements is not None and self._text[at] == "[":
+            return self._array(at, shape.elements)
+        value, end = _DECODER.raw_decode(self._text, at)
+        return Opaque(value, at, end)
 
+    def _object(self, start: int, shape: Shape) -> Object:
+        members: list[Member] = []
+        at = self.skip(start + 1)
+        while self._text[at] != "}" or members:  # after a comma a member must follow
+            self._expect(at, '"')
+            name, at = scanstring(self._text, at + 1, True)
+            at = self.skip(at)
+            self._expect(at, ":")
+            node = self.value(self.skip(at + 1), shape.members.get(name))
+            members.append(Member(name, node))
+            at = self._after(node, "}")
+            if self._text[at] == "}":
+                break
+            at = self.skip(at + 1)
+        return Object(tuple(members), start, at + 1)
 
-def _walk_object(text: str, start: int, shape: Shape) -> Object:
-    members: list[Member] = []
-    at = _skip(text, start + 1)
-    while text[at] != "}" or members:  # after a comma a member must follow
-        _expect(text, at, '"')
-        name, at = scanstring(text, at + 1, True)
-        at = _skip(text, at)
-        _expect(text, at, ":")
-        node = _walk(text, _skip(text, at + 1), shape.members.get(name))
-        members.append(Member(name, node))
-        at = _skip(text, node.end)
-        if text[at] == "}":
-            break
-        _expect(text, at, ",")
-        at = _skip(text, at + 1)
-    return Object(tuple(members), start, at + 1)
+    def _array(self, start: int, shape: Shape) -> Array:
+        elements: list[Node] = []
+        at = self.skip(start + 1)
+        while self._text[at] != "]" or elements:
+            node = self.value(at, shape)
+            elements.append(node)
+            at = self._after(node, "]")
+            if self._text[at] == "]":
+                break
+            at = self.skip(at + 1)
+        return Array(tuple(elements), start, at + 1)
 
+    def _after(self, node: Node, closing: str) -> int:
+        """Where the comma or the closing bracket after a member or element stands."""
+        self._left -= 1
+        if self._left < 0:
+            raise NotJson("too many members to be judged")
+        at = self.skip(node.end)
+        if self._text[at] != closing:
+            self._expect(at, ",")
+        return at
 
-def _walk_array(text: str, start: int, shape: Shape) -> Array:
-    elements: list[Node] = []
-    at = _skip(text, start + 1)
-    while text[at] != "]" or elements:
-        node = _walk(text, at, shape)
-        elements.append(node)
-        at = _skip(text, node.end)
-        if text[at] == "]":
-            break
-        _expect(text, at, ",")
-        at = _skip(text, at + 1)
-    return Array(tuple(elements), start, at + 1)
+    def _expect(self, at: int, character: str) -> None:
+        if self._text[at] != character:
+            raise ValueError(f"expected {character}")
 
-
-def _expect(text: str, at: int, character: str) -> None:
-    if text[at] != character:
-        raise ValueError(f"expected {character}")
+    def skip(self, at: int) -> int:
+        """The first place from `at` on that is no white space."""
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at

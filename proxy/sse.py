@@ -11,6 +11,7 @@ events are keep-alives and wait for nothing. The cost is linear in the stream, h
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -44,17 +45,20 @@ class Event:
 
         Lines stay lines: of an edit that reaches over several, each gives its own bytes and keeps its end.
         """
-        return apply(self.raw, [piece for edit in edits for piece in self._pieces(edit)])
+        return apply(self.raw, list(self._in_raw(edits)))
 
-    def _pieces(self, edit: Edit) -> Iterator[Edit]:
-        offset, replacement = 0, edit.replacement
+    def _in_raw(self, edits: Sequence[Edit]) -> Iterator[Edit]:
+        left = deque(edits)
+        at = 0  # where in `data` this line's value begins
         for start, end in self.spans:
-            length = end - start
-            first, last = max(edit.start - offset, 0), min(edit.end - offset, length)
-            if first <= last:
-                yield Edit(start + first, start + last, replacement)
-                replacement = b""  # it stands once, on the first line that the edit touches
-            offset += length + 1  # the LF between two lines is no byte of `raw`'s values
+            stop = at + end - start
+            while left and left[0].start <= stop:
+                edit = left.popleft()
+                yield Edit(start + edit.start - at, start + min(edit.end, stop) - at, edit.replacement)
+                if edit.end > stop:
+                    left.appendleft(Edit(stop + 1, edit.end))  # the LF between two values is no byte of `raw`
+                    break
+            at = stop + 1
 
 
 class Decoder:

@@ -10,6 +10,7 @@ without doubt raises.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from proxy import jsontext
 from proxy.edits import Edit
@@ -18,6 +19,9 @@ from proxy.jsontext import Array, NotJson, Number, Object, Opaque, Shape, string
 _MARKER = re.compile(rb'"tool(?:s|\xc5\xbf)"|\\u|\0', re.IGNORECASE)
 """No text without it has a member that any reader takes for `tools`: some fold case, and U+017F folds to `s`; some
 guess UTF-16 or UTF-32, which is full of NUL."""
+
+_MAX_WALKED = 1_000_000
+"""Members of all tools together: what the limit of an event could hold of the smallest ones."""
 
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -44,16 +48,34 @@ def may_hold_list(data: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolLists:
-    """The tool lists of one text: one, or several in a batch."""
+class _Tool:
+    """One element of a list: where it stands, in characters."""
 
-    _text: str
-    _results: tuple[Object, ...]
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolList:
+    """One list; its hints are None when they are absent."""
+
+    tools: tuple[_Tool, ...]
+    ttl_ms: Opaque | None
+    cache_scope: Opaque | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLists:
+    """The tool lists of one text: one, or several in a batch. Holds names and places, nothing else that was decoded."""
+
+    _data: bytes
+    _lists: tuple[_ToolList, ...]
 
     @property
     def names(self) -> frozenset[str]:
         """All names listed, exact."""
-        return frozenset(name for result in self._results for _, name in _tools(result))
+        return frozenset(tool.name for tool_list in self._lists for tool in tool_list.tools)
 
     def edits(self, may_list: Callable[[str], bool], *, ttl_ms: int, is_private: bool) -> list[Edit]:
         """What to change, in byte offsets of the text, in order; empty when nothing has to.
@@ -64,10 +86,10 @@ class ToolLists:
             is_private: a `cacheScope` must say `private`; it is never added.
         """
         edits: list[Edit] = []
-        for result in self._results:
-            edits += _cuts(result, may_list)
-            edits += _hints(result, ttl_ms, is_private)
-        return _in_bytes(self._text, sorted(edits, key=lambda edit: edit.start))
+        for tool_list in self._lists:
+            edits += _cuts(tool_list.tools, may_list)
+            edits += _hints(tool_list, ttl_ms, is_private)
+        return _in_bytes(self._data, sorted(edits, key=lambda edit: edit.start))
 
 
 def find_lists(data: bytes) -> ToolLists | None:
@@ -83,14 +105,14 @@ def find_lists(data: bytes) -> ToolLists | None:
     if not may_hold_list(data):
         return None
     try:
-        document = jsontext.read(data, _MESSAGES)
+        document = jsontext.read(data, _MESSAGES, max_walked=_MAX_WALKED)
     except NotJson as exc:
         raise UnreadableList(str(exc)) from exc
-    results = tuple(_results(document.root))
-    return ToolLists(document.text, results) if results else None
+    lists = tuple(_lists(document.root))
+    return ToolLists(data, lists) if lists else None
 
 
-def _results(root: jsontext.Node) -> Iterator[Object]:
+def _lists(root: jsontext.Node) -> Iterator[_ToolList]:
     for message in root.elements if isinstance(root, Array) else (root,):
         if not isinstance(message, Object):
             continue
@@ -98,9 +120,8 @@ def _results(root: jsontext.Node) -> Iterator[Object]:
         result = message.get("result")
         if isinstance(result, Object):
             _check(result, _OF_RESULT)
-            if result.get("tools") is not None:
-                _check_tools(result)
-                yield result
+            if (tools := result.get("tools")) is not None:
+                yield _ToolList(tuple(_tools(tools)), _opaque(result, "ttlMs"), _opaque(result, "cacheScope"))
 
 
 def _check(level: Object, deciding: Mapping[str, str]) -> None:
@@ -108,60 +129,63 @@ def _check(level: Object, deciding: Mapping[str, str]) -> None:
         raise UnreadableList("two readers could take its members differently")
 
 
-def _check_tools(result: Object) -> None:
-    tools = result.get("tools")
-    if not isinstance(tools, Array):
+def _tools(node: jsontext.Node) -> Iterator[_Tool]:
+    if not isinstance(node, Array):
         raise UnreadableList("`tools` is no array")
-    for element in tools.elements:
+    for element in node.elements:
         if not isinstance(element, Object):
             raise UnreadableList("an element of `tools` is no object")
         _check(element, _OF_TOOL)
-        if (name := _name(element)) is None or _LONE_SURROGATE.search(name):
-            raise UnreadableList("an element of `tools` has no name")
+        yield _Tool(_name(element), element.start, element.end)
 
 
-def _name(tool: Object) -> str | None:
-    node = tool.get("name")
-    return string(node.value) if isinstance(node, Opaque) else None
+def _name(tool: Object) -> str:
+    node = _opaque(tool, "name")
+    name = None if node is None else string(node.value)
+    if name is None or _LONE_SURROGATE.search(name):  # no store can hold such a name, so no switch could name it
+        raise UnreadableList("an element of `tools` has no name")
+    return name
 
 
-def _tools(result: Object) -> Iterator[tuple[Object, str]]:
-    tools = result.get("tools")
-    for element in tools.elements if isinstance(tools, Array) else ():
-        if isinstance(element, Object) and (name := _name(element)) is not None:
-            yield element, name
+def _opaque(level: Object, name: str) -> Opaque | None:
+    node = level.get(name)
+    return node if isinstance(node, Opaque) else None
 
 
-def _cuts(result: Object, may_list: Callable[[str], bool]) -> Iterator[Edit]:
+def _cuts(tools: tuple[_Tool, ...], may_list: Callable[[str], bool]) -> Iterator[Edit]:
     """Cut each hidden tool with the comma after it, or before it when it is the last one left."""
-    tools = list(_tools(result))
-    shown = [may_list(name) for _, name in tools]
+    shown = [may_list(tool.name) for tool in tools]
     last_shown = max((i for i, is_shown in enumerate(shown) if is_shown), default=-1)
-    for i, (tool, _) in enumerate(tools):
-        if i < last_shown and not shown[i]:
-            yield Edit(tool.start, tools[i + 1][0].start)
+    for i in range(last_shown):
+        if not shown[i]:
+            yield Edit(tools[i].start, tools[i + 1].start)
     if last_shown + 1 < len(tools):
-        start = tools[last_shown][0].end if last_shown >= 0 else tools[0][0].start
-        yield Edit(start, tools[-1][0].end)
+        start = tools[last_shown].end if last_shown >= 0 else tools[0].start
+        yield Edit(start, tools[-1].end)
 
 
-def _hints(result: Object, ttl_ms: int, is_private: bool) -> Iterator[Edit]:
-    ttl, scope = result.get("ttlMs"), result.get("cacheScope")
-    if isinstance(ttl, Opaque) and not _is_within(ttl.value, ttl_ms):
-        yield Edit(ttl.start, ttl.end, str(ttl_ms).encode())
-    if isinstance(scope, Opaque) and is_private and scope.value != "private":
+def _hints(tool_list: _ToolList, ttl_ms: int, is_private: bool) -> Iterator[Edit]:
+    ttl, scope = tool_list.ttl_ms, tool_list.cache_scope
+    if ttl is not None and not _is_within(ttl.value, ttl_ms):
+        lifetime_ms = ttl_ms if _is_integer(ttl.value) else 0  # what is no lifetime is none: it is never raised
+        yield Edit(ttl.start, ttl.end, str(lifetime_ms).encode())
+    if scope is not None and is_private and scope.value != "private":
         yield Edit(scope.start, scope.end, b'"private"')
 
 
-def _is_within(value: object, limit: int) -> bool:
-    is_short_integer = isinstance(value, Number) and value.isdigit() and len(value) <= len(str(limit))
-    return is_short_integer and int(str(value)) <= limit
+def _is_within(value: Any, limit: int) -> bool:
+    return _is_integer(value) and len(value) <= len(str(limit)) and int(value) <= limit  # CPython caps int()
 
 
-def _in_bytes(text: str, edits: list[Edit]) -> list[Edit]:
-    """The same edits in bytes of UTF-8 rather than characters."""
-    if text.isascii():
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Number) and value.isdigit()
+
+
+def _in_bytes(data: bytes, edits: list[Edit]) -> list[Edit]:
+    """The same edits with places in bytes of UTF-8 rather than in characters."""
+    if data.isascii():
         return edits
+    text = data.decode()
     moved: list[Edit] = []
     at = offset = 0
     for edit in edits:

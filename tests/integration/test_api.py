@@ -1,5 +1,7 @@
 """The REST API over loopback: what each route answers, to whom, and every refusal."""
 
+import io
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -235,12 +237,12 @@ async def test_reading_takes_read_manage_or_admin(api: Api, path: str, scope: Sc
         assert (body["code"], body["required_scope"]) == ("forbidden", "read")
 
 
-ROUTES = {
+ROUTES: dict[str, tuple[str, str, Any, int, str]] = {
     "register": ("POST", "/servers", SERVER | {"path": "/other"}, 201, "admin"),
     "refresh": ("POST", "/servers/%2Fdemo/refresh", None, 200, "manage"),
     "patch": ("PATCH", "/servers/%2Fdemo/tools", {"disabledTools": []}, 200, "manage"),
     "put": ("PUT", "/servers/%2Fdemo/tools/a", {"enabled": True}, 200, "manage"),
-    "make a key": ("POST", "/keys", {"name": "x", "scopes": ["{own}"]}, 201, "manage"),
+    "make a key": ("POST", "/keys", {"name": "x"}, 201, "manage"),
     "list keys": ("GET", "/keys", None, 200, "manage"),
     "activity": ("GET", "/activity", None, 200, "admin"),
 }
@@ -423,7 +425,7 @@ async def test_an_unknown_scope_or_tool_is_400_and_named(api: Api) -> None:
 
 
 async def test_a_body_over_the_cap_is_413_even_without_a_key(api: Api) -> None:
-    response = await api.raw(None, "PATCH", "/servers/x/tools", data=b" " * (1024 * 1024 + 1))
+    response = await api.raw(None, "PATCH", "/servers/x/tools", data=io.BytesIO(b" " * (1024 * 1024 + 1)))
     assert (response.status, (await response.json())["code"]) == (413, "body_too_large")
 
 
@@ -431,20 +433,32 @@ async def test_a_body_at_the_cap_is_read(api: Api) -> None:
     await api.plane.server(tools=["a"])
     owner = await api.plane.key("ann", *OWNER)
     body = b'{"disabledTools": ["a"]}'.ljust(1024 * 1024)
-    response = await api.raw(owner, "PATCH", "/servers/%2Fdemo/tools", data=body)
+    response = await api.raw(owner, "PATCH", "/servers/%2Fdemo/tools", data=io.BytesIO(body))
     assert response.status == 200
 
 
 async def test_a_compressed_body_is_refused(api: Api) -> None:
     owner = await api.plane.key("ann", *OWNER)
     headers = {"Content-Encoding": "deflate"}
-    response = await api.raw(owner, "PATCH", "/servers/x/tools", data=b"{}", headers=headers)
+    response = await api.raw(owner, "PATCH", "/servers/x/tools", data=zlib.compress(b"{}"), headers=headers)
     assert (response.status, (await response.json())["code"]) == (415, "unsupported_media_type")
 
 
 async def test_a_path_that_is_taken_is_409(api: Api) -> None:
     await api.plane.server()
     status, body = await api(await api.plane.key("root", *Scope), "POST", "/servers", SERVER)
+    assert (status, body["code"]) == (409, "conflict")
+
+
+async def test_a_policy_that_cannot_be_read_is_shown_with_its_fault_and_not_changed(api: Api) -> None:
+    server = await api.plane.server(tools=["a"])
+    owner = await api.plane.key("ann", *OWNER)
+    api.plane.store.write(server.id, fault="registryDisabledTools is null")
+    status, body = await api(owner, "GET", "/servers/%2Fdemo/tools")
+    assert (status, body["fault"]) == (200, "registryDisabledTools is null")
+    _, listed = await api(owner, "GET", "/servers")
+    assert [shown["fault"] for shown in listed["servers"]] == ["registryDisabledTools is null"]
+    status, body = await api(owner, "PATCH", "/servers/%2Fdemo/tools", {"disabledTools": ["a"]})
     assert (status, body["code"]) == (409, "conflict")
 
 

@@ -191,11 +191,22 @@ async def test_every_client_capability_is_declared_and_the_session_is_ended() ->
     assert downstream.requests[-1] == ("DELETE", "s1")
 
 
-async def test_a_request_of_the_downstream_is_declined_and_the_list_still_comes() -> None:
+ASKS: dict[str, dict[str, Any]] = {
+    "roots/list": {},
+    "sampling/createMessage": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
+        "maxTokens": 10,
+    },
+    "elicitation/create": {"message": "name?", "requestedSchema": {"type": "object", "properties": {}}},
+}
+
+
+@pytest.mark.parametrize("method", ASKS)
+async def test_what_the_downstream_asks_for_is_declined_and_the_list_still_comes(method: str) -> None:
     declined = asyncio.get_running_loop().create_future()
+    raw = RawDownstream({None: page("a")})
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        raw = RawDownstream({None: page("a")})
         message = await request.json() if request.method == "POST" else {}
         if "error" in message or "result" in message:
             declined.set_result(message)
@@ -204,20 +215,20 @@ async def test_a_request_of_the_downstream_is_declined_and_the_list_still_comes(
             return await raw.handle(request)
         stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await stream.prepare(request)
-        for event in (
-            {"jsonrpc": "2.0", "id": 1, "method": "roots/list"},
-            {"jsonrpc": "2.0", "id": message["id"], "result": page("a")},
-        ):
-            await stream.write(f"data: {json.dumps(event)}\n\n".encode())
-            if event["id"] == 1:
-                await declined
+        await stream.write(event({"id": 1, "method": method, "params": ASKS[method]}))
+        await declined
+        await stream.write(event({"id": message["id"], "result": page("a")}))
         return stream
 
     async with served(handle) as url:
         snapshot = await McpCatalogue(5).snapshot(url)
     assert snapshot.names == {"a"}
     assert declined.result()["id"] == 1
-    assert "error" in declined.result()
+    assert declined.result()["error"]["message"] == "this client only lists tools"
+
+
+def event(message: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps({'jsonrpc': '2.0', **message})}\n\n".encode()
 
 
 async def test_no_redirect_is_followed() -> None:
@@ -252,7 +263,7 @@ async def test_a_downstream_that_stays_silent_fails_within_the_timeout_and_leave
 
     before = asyncio.all_tasks()
     async with served(handle) as url:
-        with pytest.raises(DownstreamFailed, match="in 0.2 s"):
+        with pytest.raises(DownstreamFailed, match=r"in 0\.2 s"):
             await McpCatalogue(0.2).snapshot(url)
         hang.set()
     assert arrived.is_set()

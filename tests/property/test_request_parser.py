@@ -125,7 +125,7 @@ def _parsed(body: bytes) -> Body | None:
 @given(BODIES)
 @example('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"safe","Name":"danger"}}')
 @example('{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"name":"danger"},"METHOD":"tools/call"}')
-@example('{"jsonrpc":"2.0","id":7,"METHOD":"tools/call","params":{"name":"danger"}}')
+@example('{"jsonrpc":"2.0","id":7,"METHOD":"tools/call","params":{"name":"danger"},"result":{}}')
 @example('[{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger"}}]')
 @example('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger"},"result":{}}')
 def test_no_reader_sees_a_call_that_the_parser_does_not_report(text: str) -> None:

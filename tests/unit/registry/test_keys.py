@@ -1,16 +1,20 @@
 """Making, listing, disabling keys; the bootstrap key."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
 
 from registry.credentials import is_well_formed, key_hash, new_key
-from registry.errors import Forbidden, Invalid, NotFound, Unauthenticated
-from registry.keys import BOOTSTRAP_ID, NewKey, ToolsOf, known_scopes
+from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from registry.keys import BOOTSTRAP_ID, Keys, NewKey, ToolsOf, known_scopes
 from registry.model import DEFAULT_SCOPES, Action, Grant, Scope
+from registry.ports import Transaction
 from tests.control_plane import CREATED, ControlPlane, caller_of
 
+T = TypeVar("T")
 AGENT = (Scope.MCP, Scope.READ, Scope.WRITE)
 
 
@@ -63,7 +67,7 @@ async def test_only_admin_says_for_whom_a_key_acts(plane: ControlPlane) -> None:
 
 
 async def test_a_scope_that_is_not_known_is_named() -> None:
-    with pytest.raises(Invalid, match="^unknown scope: everything$"):
+    with pytest.raises(Invalid, match=r"^unknown scope: everything$"):
         known_scopes(["mcp", "everything"])
     assert known_scopes([]) == DEFAULT_SCOPES
     assert known_scopes(["mcp", "mcp"]) == {Scope.MCP}
@@ -171,3 +175,17 @@ async def test_a_malformed_bootstrap_key_is_refused(plane: ControlPlane, secret:
     with pytest.raises(Invalid):
         await plane.keys.bootstrap(secret)
     assert await plane.store.keys.all() == []
+
+
+async def test_of_two_replicas_that_start_at_once_the_later_leaves_the_others_key(plane: ControlPlane) -> None:
+    first = await plane.keys.bootstrap(None)
+
+    class Late:
+        """A ledger whose transactions learn of the other replica's key only when they store their own."""
+
+        async def change(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+            raise Conflict("that key is there already")
+
+    keys = Keys(Late(), plane.store.keys, plane.freshness)
+    assert await keys.bootstrap(None) is None
+    assert [key.hash for key in await plane.store.keys.all()] == [key_hash(first or "")]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from registry.errors import Forbidden, NotFound
+from registry.errors import DownstreamFailed, Forbidden, NotFound
 from registry.model import Action, Scope, Snapshot
 from registry.refresh import Cause, Refresher
 from tests.control_plane import ControlPlane
@@ -106,3 +106,29 @@ async def test_an_unknown_server_is_not_asked(plane: ControlPlane) -> None:
     with pytest.raises(NotFound):
         await plane.refresher.refresh("nowhere", TIMER)
     assert plane.source.asked == []
+
+
+@pytest.mark.parametrize("failure", [None, "it is down"])
+async def test_a_server_that_goes_while_its_downstream_is_asked_is_not_found(
+    plane: ControlPlane, failure: str | None
+) -> None:
+    server = await plane.server()
+
+    class Removing:
+        async def snapshot(self, url: str) -> Snapshot:
+            del plane.store.state.servers[server.id]
+            if failure is not None:
+                raise DownstreamFailed(failure)
+            return Snapshot(())
+
+    with pytest.raises(NotFound):
+        await Refresher(plane.store.ledger, Removing(), plane.store.servers).refresh(server.id, TIMER)
+
+
+async def test_a_policy_that_cannot_be_read_is_refreshed_but_not_pruned(plane: ControlPlane) -> None:
+    server = await plane.server(tools=["a"])
+    plane.store.write(server.id, disabled_tools=frozenset("a"), fault="registryReadOnlyTools is null")
+    plane.source.lists("b")
+    after = await plane.refresher.refresh(server.id, TIMER)
+    assert (after.tool_names, after.policy.disabled_tools) == ({"b"}, {"a"})
+    assert after.policy.revision == server.policy.revision

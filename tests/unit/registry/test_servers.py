@@ -124,12 +124,17 @@ def test_what_is_no_plain_absolute_http_address_cannot(url: str) -> None:
 async def test_a_list_holds_what_the_caller_may_see(plane: ControlPlane) -> None:
     ours, theirs = await plane.server("/a-ours"), await plane.server("/b-theirs", owner="bob")
     assert await plane.servers.list(await plane.caller("ann", Scope.READ)) == [ours]
-    assert plane.reads.count == 2, "one for the key, one for all servers"
     assert await plane.servers.list(await plane.caller("root", Scope.ADMIN)) == [ours, theirs]
     assert await plane.servers.list(await plane.caller("eve", Scope.MANAGE)) == []
     with pytest.raises(Forbidden) as refused:
         await plane.servers.list(await plane.caller("ann", Scope.MCP, Scope.WRITE))
     assert refused.value.required_scope == Scope.READ
+
+
+async def test_a_list_costs_three_reads_however_many_servers_there_are(plane: ControlPlane) -> None:
+    servers = [await plane.server(f"/s{number}") for number in range(10)]
+    assert await plane.servers.list(await plane.caller("ann", Scope.READ)) == servers
+    assert plane.reads.count == 3
 
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.MANAGE, Scope.ADMIN])

@@ -3,7 +3,7 @@
 import pytest
 
 from registry.callers import Caller
-from registry.errors import Forbidden, NotFound, RegistryError, Unauthenticated
+from registry.errors import Conflict, Forbidden, NotFound, RegistryError, Unauthenticated
 from registry.model import VIEWER, Action, Permission, Scope
 from tests.control_plane import ControlPlane, caller_of
 
@@ -114,3 +114,14 @@ async def test_an_unknown_server_looks_like_an_invisible_one(plane: ControlPlane
             await plane.tools.switch(stranger, ref, "a", enabled=False)
         messages.add(str(refused.value))
     assert len(messages) == 1
+
+
+async def test_a_policy_that_cannot_be_read_is_not_changed(plane: ControlPlane) -> None:
+    server = await plane.server(tools=["a"])
+    plane.store.write(server.id, fault="registryDisabledTools is null")
+    ann = await plane.caller("ann", Scope.MANAGE)
+    with pytest.raises(Conflict, match="registryDisabledTools is null"):
+        await plane.tools.replace(ann, server.id, disabled=["a"])
+    with pytest.raises(Conflict):
+        await plane.tools.switch(ann, server.id, "a", enabled=True)
+    assert await plane.rows() == []
