@@ -87,6 +87,9 @@ _OURS: Fields = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Polic
 """No answer of a downstream may run as a page of our origin, which all of them share with the console."""
 
 _UTF8 = re.compile(r';[ \t]*charset=("?)utf-?8\1[ \t]*(?:;|\Z)', re.IGNORECASE | re.ASCII)
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+"""What the HTTP library puts where bytes are not UTF-8."""
+
 _PLAIN = re.compile(r"[ -~]*")
 _SENTINEL = re.compile(r"=\?base64\?([A-Za-z0-9+/]*={0,2})\?=")
 
@@ -109,6 +112,11 @@ def charset_is_utf8(fields: Fields) -> bool:
     return mentions == 0 or (mentions == 1 and _UTF8.search(value) is not None)
 
 
+def is_utf8(fields: Fields) -> bool:
+    """False when a line has bytes that are not UTF-8: the HTTP library would leave them out on the way on."""
+    return not any(_LONE_SURROGATE.search(name + value) for name, value in fields)
+
+
 def content_coding(fields: Fields) -> str:
     """The content codings other than `identity`, lower case, joined by `, `; empty when there are none."""
     codings = _listed(fields, "content-encoding")
@@ -119,7 +127,8 @@ def check_request_fields(fields: Fields) -> None:
     """Check what can be judged without the body.
 
     Raises:
-        BadFields: a field that decides comes twice, or `Connection` lists one that is not about the connection.
+        BadFields: a field that decides comes twice, `Connection` lists one that is not about the connection, or a line
+            is not UTF-8.
         UnsupportedMedia: a charset other than UTF-8, or a content coding.
     """
     for name in _ONCE:
@@ -128,6 +137,8 @@ def check_request_fields(fields: Fields) -> None:
     for option in _listed(fields, "connection"):
         if option in _END_TO_END or option.startswith("mcp-"):
             raise BadFields(f"Connection lists {option}")
+    if not is_utf8(fields):
+        raise BadFields("a header field is not UTF-8")
     if not charset_is_utf8(fields):
         raise UnsupportedMedia("the charset must be utf-8")
     if content_coding(fields):

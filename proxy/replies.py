@@ -24,7 +24,7 @@ _JSON: Fields = (("Content-Type", "application/json"),)
 
 _FIELDS_OF: Mapping[int, Fields] = {
     401: (("WWW-Authenticate", 'Bearer realm="sluicegate"'),),
-    405: (("Allow", "GET, POST, DELETE, OPTIONS"),),
+    405: (("Allow", "GET, POST, DELETE"),),
 }
 """What RFC 9110 asks for beside these statuses."""
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from registry.errors import Conflict, StoreUnavailable
 from registry.model import (
@@ -121,11 +121,11 @@ class MemoryStore:
             self.state = state
             return result
 
-    def write(self, server_id: str, **policy: object) -> None:
+    def write(self, server_id: str, **policy: Any) -> None:
         """Change policy fields as another program would: no revision, no activity row."""
         server = self.state.servers[server_id]
         self.state = self.state.copied()
-        self.state.servers[server_id] = replace(server, policy=replace(server.policy, **policy))  # type: ignore[arg-type]
+        self.state.servers[server_id] = replace(server, policy=replace(server.policy, **policy))
 
 
 @dataclass(frozen=True, slots=True)

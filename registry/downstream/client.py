@@ -5,6 +5,7 @@ downstream wrote.
 """
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -12,7 +13,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from registry.downstream.http import AnswerTooLarge, http_client
+from registry.downstream.http import AnswerTooLarge, BoundedTransport, http_client
 from registry.downstream.pages import Catalogue
 from registry.downstream.session import opened, tools_page
 from registry.errors import DownstreamFailed
@@ -42,16 +43,17 @@ class McpCatalogue:
 
     async def snapshot(self, url: str) -> Snapshot:
         """All pages of `tools/list` and the declared capabilities, within `timeout_s`. Raises DownstreamFailed."""
+        transport = BoundedTransport()
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._listing(url)
+                return await self._listing(url, transport)
         except TimeoutError as exc:
             raise DownstreamFailed(f"the downstream did not list its tools in {self._timeout_s:g} s") from exc
         except (DownstreamFailed, *_EXPECTED, ExceptionGroup) as exc:
-            raise _failure(exc) from exc
+            raise _failure(exc, transport.last_status) from exc
 
-    async def _listing(self, url: str) -> Snapshot:
-        async with http_client(self._timeout_s) as http, opened(url, http) as session:
+    async def _listing(self, url: str, transport: BoundedTransport) -> Snapshot:
+        async with http_client(transport, self._timeout_s) as http, opened(url, http) as session:
             catalogue = Catalogue()
             catalogue.add(await tools_page(session, None))
             while catalogue.next_cursor is not None:
@@ -64,17 +66,25 @@ def _capabilities(session: ClientSession) -> dict[str, Any]:
     return {} if declared is None else declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _failure(error: Exception) -> DownstreamFailed:
+def _failure(error: Exception, status: int | None) -> DownstreamFailed:
     """The error to show. What is no failure of a downstream is a fault of ours and goes on as it is."""
     first = _first(error)
     if isinstance(first, DownstreamFailed):
         return first
     if isinstance(first, MCPError):
-        return DownstreamFailed(f"the downstream answered with the error {first.code}")
+        return DownstreamFailed(_refusal(first, status))
     for kind, sentence in _SENTENCES:
         if isinstance(first, kind):
             return DownstreamFailed(sentence)
     return DownstreamFailed("the downstream did not speak MCP")
+
+
+def _refusal(error: MCPError, status: int | None) -> str:
+    if status is not None and status >= HTTPStatus.BAD_REQUEST:
+        return f"the downstream answered with HTTP status {status}"
+    if status is not None and status >= HTTPStatus.MULTIPLE_CHOICES:
+        return f"the downstream redirects (HTTP status {status}), which is never followed"
+    return f"the downstream answered with the JSON-RPC error {error.code}, or with what is not MCP"
 
 
 def _first(error: Exception) -> Exception:

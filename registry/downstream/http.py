@@ -18,10 +18,10 @@ class AnswerTooLarge(httpx2.TransportError):
     """An answer over the limit, or one in a content coding that we did not ask for."""
 
 
-def http_client(timeout_s: float) -> httpx2.AsyncClient:
+def http_client(transport: "BoundedTransport", timeout_s: float) -> httpx2.AsyncClient:
     """A client for one session. `timeout_s` bounds the wait for each piece of an answer."""
     return httpx2.AsyncClient(
-        transport=_Bounded(),
+        transport=transport,
         timeout=httpx2.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
         headers={"Accept-Encoding": "identity"},
         follow_redirects=False,
@@ -36,9 +36,16 @@ async def _hurry_farewell(request: httpx2.Request) -> None:
         request.extensions["timeout"] = httpx2.Timeout(FAREWELL_TIMEOUT_S).as_dict()
 
 
-class _Bounded(httpx2.AsyncHTTPTransport):
+class BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Bounds each answer. `last_status` is the status of the last answer to a message, None before there is one."""
+
+    last_status: int | None = None
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send it; the answer's body raises AnswerTooLarge beyond the limit."""
         response = await super().handle_async_request(request)
+        if request.method == "POST":
+            self.last_status = response.status_code
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             await response.aclose()
             raise AnswerTooLarge("an answer in a content coding")

@@ -320,3 +320,13 @@ async def test_html_of_a_downstream_goes_out_as_text(plane: Plane) -> None:
     assert (reply.status, reply.body) == (404, b"<script>")
     assert reply.values("content-type")[0].startswith("text/plain")
     assert reply.values("content-security-policy") == ["sandbox"]
+
+
+async def test_a_field_goes_on_whole_or_not_at_all(plane: Plane) -> None:
+    utf8, latin1 = (
+        post(call("a")).replace(b"Host:", b"X-Name: " + name + b"\r\nHost:") for name in (b"\xc3\xa9", b"\xe9")
+    )
+
+    assert (await plane.ask(utf8)).status == 200
+    assert (await plane.ask(latin1)).status == 400
+    assert [request.values("x-name") for request in plane.downstream.received] == [["\xc3\xa9"]]

@@ -63,6 +63,8 @@ async def test_every_tool_of_an_sdk_server_is_in_the_snapshot(stateless: bool, j
 class RawDownstream:
     """A server of the handshake era that answers `tools/list` with the result that a test gives for the cursor."""
 
+    version = "2025-06-18"
+
     def __init__(self, pages: dict[str | None, Any]) -> None:
         self.pages = pages
         self.requests: list[tuple[str, str]] = []
@@ -85,10 +87,9 @@ class RawDownstream:
         error = {"code": -32601, "message": "Method not found"}
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
-    @staticmethod
-    def _handshake() -> dict[str, Any]:
+    def _handshake(self) -> dict[str, Any]:
         return {
-            "protocolVersion": "2025-06-18",
+            "protocolVersion": self.version,
             "capabilities": {"tools": {"listChanged": True}, "experimental": {"x": {}}},
             "serverInfo": {"name": "raw", "version": "1"},
         }
@@ -242,7 +243,40 @@ async def test_no_redirect_is_followed() -> None:
         with pytest.raises(DownstreamFailed) as failed:
             await McpCatalogue(5).snapshot(url)
     assert set(seen) == {""}
-    assert "elsewhere" not in str(failed.value)
+    assert str(failed.value) == "the downstream redirects (HTTP status 307), which is never followed"
+
+
+async def test_a_downstream_that_wants_a_credential_is_said_to() -> None:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401, headers={"WWW-Authenticate": "Bearer"})
+
+    async with served(handle) as url:
+        with pytest.raises(DownstreamFailed, match=r"HTTP status 401$"):
+            await McpCatalogue(5).snapshot(url)
+
+
+async def test_a_downstream_of_an_unknown_revision_is_an_error() -> None:
+    downstream = RawDownstream({None: page("a")})
+    downstream.version = "1999-01-01"
+    async with served(downstream.handle) as url:
+        with pytest.raises(DownstreamFailed, match="did not speak MCP"):
+            await McpCatalogue(5).snapshot(url)
+
+
+async def test_an_address_that_no_client_can_use_is_an_error() -> None:
+    with pytest.raises(DownstreamFailed):
+        await McpCatalogue(5).snapshot("http://999.1.1.1/mcp")
+
+
+async def test_a_connection_that_breaks_is_an_error() -> None:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async with served(handle) as url:
+        with pytest.raises(DownstreamFailed, match=r"broke$"):
+            await McpCatalogue(5).snapshot(url)
 
 
 async def test_a_downstream_that_is_not_there_is_named_without_its_address() -> None:
@@ -274,7 +308,8 @@ async def test_a_downstream_that_stays_silent_fails_within_the_timeout_and_leave
     "response",
     [
         {"status": 500},
-        {"status": 401, "headers": {"WWW-Authenticate": "Bearer"}},
+        {"status": 200, "body": b'{"\xff": 1}', "content_type": "application/json"},
+        {"status": 200, "body": b"data: \xff\n\n", "content_type": "text/event-stream"},
         {"status": 200, "text": "<html>", "content_type": "text/html"},
         {"status": 200, "text": "{", "content_type": "application/json"},
         {"status": 200, "text": "[]", "content_type": "application/json"},

@@ -74,6 +74,7 @@ UNUSABLE = {
     "a duplicate member": answer(b'{"result":{"tools":[]},"result":{"tools":[{"name":"b"}]}}'),
     "a case-varied member": answer(b'{"Result":{"tools":[{"name":"b"}]}}'),
     "a tool without a name": answer(b'{"result":{"tools":[{"Name":"b"}]}}'),
+    "a field that is not UTF-8": answer(b"{}", "application/json", "200 OK", "Mcp-Session-Id: \xe9"),
     "no HTTP": None,
 }
 

@@ -148,7 +148,7 @@ async def test_fields_that_are_not_ours_survive_every_write(
     assert stored["registryPolicyRevision"] == 1
 
 
-MALFORMED = {
+MALFORMED: dict[str, dict[str, Any]] = {
     "a null list": {"registryDisabledTools": None},
     "a text for a list": {"registryDisabledTools": "read"},
     "a mixed list": {"registryDisabledTools": ["read", 7]},

@@ -12,6 +12,7 @@ from proxy.headers import (
     check_request_fields,
     content_coding,
     forwarded_fields,
+    is_utf8,
     media_type,
     returned_fields,
     values,
@@ -437,3 +438,11 @@ def test_any_other_type_goes_out_as_text(fields: Fields) -> None:
 
 def test_no_type_is_made_up_for_a_body_without_one() -> None:
     assert returned_fields((("X-A", "1"),), may_be_edited=False) == (("X-A", "1"), *SANDBOX)
+
+
+@pytest.mark.parametrize("field", [("X-Name", "caf\udce9"), ("X-\udce9", "")])
+def test_a_field_that_is_not_utf8_is_refused(field: tuple[str, str]) -> None:
+    """The HTTP library would leave the bytes out, and the downstream would read another value."""
+    with pytest.raises(BadFields):
+        check_request_fields((field,))
+    assert is_utf8((("X-Name", "caf\u00e9"),))
