@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from registry.credentials import key_hash
 from registry.model import Scope
 from tests import build
 from tests.fake_downstream import answer, chunked
@@ -156,15 +157,20 @@ async def test_cache_hints_of_a_list_are_clamped(plane: Plane) -> None:
     assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
 
 
-async def test_a_change_acknowledged_before_the_last_byte_of_a_request_is_enforced_on_it(plane: Plane) -> None:
+async def test_a_patch_acknowledged_before_the_last_byte_of_a_request_is_enforced_on_it(plane: Plane) -> None:
     """DESIGN 4, staleness 0."""
+    owner = "sg_" + "o" * 43
+    plane.store.state.keys["owner"] = build.key(id="owner", hash=key_hash(owner), scopes=frozenset(Scope))
+    patch = b'{"disabledTools": ["b"]}'
+    fields = ("Content-Type: application/json", f"Content-Length: {len(patch)}")
     data = post(call("b"))
     async with await Client.connect(plane.port) as client:
         client.writer.write(data[:-1])
         await client.writer.drain()
-        plane.disable("b")
+        changed = await plane.ask(request("PATCH", *fields, path="/api/v1/servers/%2Flab/tools", key=owner) + patch)
         reply = await client.ask(data[-1:])
 
+    assert (changed.status, changed.json["disabledTools"]) == (200, ["b"])
     assert reply.json["error"]["message"] == "Unknown tool: b"
     assert plane.downstream.connections == 0
 
