@@ -111,7 +111,7 @@ async def test_an_entry_for_something_else_gives_nothing(
     mongo_store: MongoStore, strangers: AsyncIOMotorDatabase[dict[str, Any]]
 ) -> None:
     server_id = (await strangers.mcpservers.insert_one(dict(STRANGE))).inserted_id
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"resourceType": "agent", "permBits": 15},
         {"resourceType": "mcpServer", "permBits": "15"},
         {"resourceType": "mcpServer", "permBits": True},
