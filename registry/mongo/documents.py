@@ -5,12 +5,13 @@ wrote may be malformed. A policy that cannot be read becomes a server with a `fa
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
-from bson.errors import InvalidId
 
 from registry.model import Server, ServerPolicy, ServerType, Tool
 from registry.mongo.client import as_utc
@@ -45,16 +46,35 @@ POLICY_FIELDS = {
 """The fields that decide, as a projection; the tools themselves can be megabytes."""
 
 
+_MAX_DEPTH = 64
+"""Levels of a schema that are stored as they are. MongoDB refuses documents of over 100 levels, with all around it."""
+
+_ESCAPED_NUL = re.compile("%(?=(?:25)*00)")
+
+
+def is_storable(text: str) -> bool:
+    """False for a lone surrogate, which has no UTF-8 form: the driver cannot even ask for it."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def any_id(text: str) -> list[Any]:
-    """The forms that an id may be stored in: as text, and as an ObjectId where it can be one."""
-    try:
+    """The forms that an id may be stored in: as text and, last, as an ObjectId where it is one's own spelling."""
+    if ObjectId.is_valid(text) and str(ObjectId(text)) == text:
         return [text, ObjectId(text)]
-    except InvalidId:
-        return [text]
+    return [text] if is_storable(text) else []
 
 
-def server_policy(doc: Doc) -> ServerPolicy:
-    """The policy of one `mcpservers` document, whole or projected to POLICY_FIELDS."""
+def shared_paths(docs: Iterable[Doc]) -> Collection[str]:
+    """The paths that more than one of these documents hold."""
+    counts = Counter(path for doc in docs if isinstance(path := doc.get("path"), str))
+    return {path for path, count in counts.items() if count > 1}
+
+
+def server_policy(doc: Doc, shared: Collection[str] = ()) -> ServerPolicy:
+    """The policy of one `mcpservers` document, whole or projected to POLICY_FIELDS.
+
+    A path in `shared` is a fault.
+    """
     config = _mapping(doc.get("config"))
     lists = {name: _names(doc, name) for name in (DISABLED, RETIRED, READ_ONLY)}
     return ServerPolicy(
@@ -67,8 +87,8 @@ def server_policy(doc: Doc) -> ServerPolicy:
         read_only_tools=lists[READ_ONLY] or frozenset(),
         declared_read_only=frozenset(tool.name for tool in _stored_tools(doc) if tool.declares_read_only),
         trusted=_mapping(doc.get("registrySettings")).get("trusted") is True,
-        revision=revision if isinstance(revision := doc.get(REVISION), int) else 0,
-        fault=_fault(doc, config, lists),
+        revision=whole_number(doc.get(REVISION)) or 0,
+        fault=SHARED_PATH if doc.get("path") in shared else _fault(doc, config, lists),
     )
 
 
@@ -94,11 +114,11 @@ def _names(doc: Doc, field: str) -> frozenset[str] | None:
     return None
 
 
-def server(doc: Doc) -> Server:
-    """One `mcpservers` document."""
-    config, policy = _mapping(doc.get("config")), server_policy(doc)
-    error = doc.get(REFRESH_ERROR)
-    refreshed_at = doc.get(REFRESHED_AT)
+def server(doc: Doc, shared: Collection[str] = ()) -> Server:
+    """One `mcpservers` document; a path in `shared` is a fault."""
+    config, policy = _mapping(doc.get("config")), server_policy(doc, shared)
+    error, refreshed_at = doc.get(REFRESH_ERROR), doc.get(REFRESHED_AT)
+    refreshed_at = as_utc(refreshed_at) if isinstance(refreshed_at, datetime) else None
     return Server(
         id=policy.server_id,
         name=_text(doc.get("serverName")),
@@ -111,7 +131,7 @@ def server(doc: Doc) -> Server:
         tools=tuple(_stored_tools(doc)) if TOOLS in doc else tuple(_foreign_tools(config)),
         capabilities=_from_json(doc.get(CAPABILITIES)),
         snapshot_good=refreshed_at is not None and error is None,
-        refreshed_at=None if refreshed_at is None else as_utc(refreshed_at),
+        refreshed_at=refreshed_at,
         refresh_error=error if isinstance(error, str) else None,
     )
 
@@ -127,15 +147,9 @@ def _foreign_tools(config: Doc) -> Iterable[Tool]:
     """What an existing registry knows of its tools."""
     for entry in _mapping(config.get("toolFunctions")).values():
         function = _mapping(_mapping(entry).get("function"))
-        name = _mapping(entry).get("mcpToolName", function.get("name"))
-        if isinstance(name, str):
+        if name := _text(_mapping(entry).get("mcpToolName")) or _text(function.get("name")):
             described = {"description": function.get("description"), "inputSchema": function.get("parameters")}
-            yield Tool(name, {"name": name, **described})
-
-
-def shared(found: Server) -> Server:
-    """The server, refused because another one is stored under its path."""
-    return replace(found, policy=replace(found.policy, fault=SHARED_PATH))
+            yield Tool(name, {"name": name, **{key: value for key, value in described.items() if value is not None}})
 
 
 def json_text(value: Mapping[str, Any]) -> str:
@@ -165,7 +179,7 @@ def tool_functions(tools: Sequence[Tool], server_name: str) -> dict[str, Any]:
             "type": "function",
             "function": {
                 "name": tool.name,
-                "description": tool.description,
+                "description": _storable(tool.description),
                 "parameters": _storable(tool.input_schema),
             },
             "mcpToolName": tool.name,
@@ -175,21 +189,35 @@ def tool_functions(tools: Sequence[Tool], server_name: str) -> dict[str, Any]:
 
 
 def _function_key(tool: str, server_name: str) -> str:
-    """`<tool>_mcp_<server>`; NUL, which no key can hold, is escaped, and then so is `%`."""
-    key = f"{tool}_mcp_{server_name}"
-    return key.replace("%", "%25").replace("\0", "%00") if "\0" in key else key
+    return _storable_key(f"{tool}_mcp_{server_name}")
 
 
-def _storable(value: Any) -> Any:
-    """The value with what BSON cannot hold spelled otherwise: NUL in a key, an integer beyond 64 bits."""
+def _storable_key(key: str) -> str:
+    """NUL, which no key can hold, as `%00`; what looks like that already as `%2500`: two keys never become one."""
+    return _ESCAPED_NUL.sub("%25", key).replace("\0", "%00")
+
+
+def _storable(value: Any, depth: int = 0) -> Any:
+    """The value with what BSON cannot hold spelled otherwise; `registryTools` has it exactly."""
     match value:
+        case Mapping() | list() if depth == _MAX_DEPTH:
+            return json.dumps(value)
         case Mapping():
-            return {key.replace("\0", "%00"): _storable(item) for key, item in value.items()}
+            return {_storable_key(_storable(key)): _storable(item, depth + 1) for key, item in value.items()}
         case list():
-            return [_storable(item) for item in value]
+            return [_storable(item, depth + 1) for item in value]
+        case str() if not is_storable(value):
+            return value.encode("utf-8", "replace").decode()
         case int() if not -(2**63) <= value < 2**63:
             return float(value) if abs(value) < 10**300 else str(value)
     return value
+
+
+def whole_number(value: Any) -> int | None:
+    """An integer, also as the double that some shells write; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value == value // 1 and abs(value) < 2**63 else None
 
 
 def _mapping(value: Any) -> Doc:

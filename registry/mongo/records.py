@@ -3,14 +3,27 @@
 Source: DESIGN 5. A key or an entry that is malformed grants nothing.
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from registry.model import ALL_TOOLS, AccessEntry, Activity, ApiKey, Grant, Permission, PrincipalType, Scope
-from registry.mongo.client import as_utc
-from registry.mongo.documents import RESOURCE_TYPE, any_id
+from bson import ObjectId
 
-Doc = Mapping[str, Any]
+from registry.model import ALL_TOOLS, AccessEntry, Action, Activity, ApiKey, Grant, Permission, PrincipalType, Scope
+from registry.mongo.client import as_utc
+from registry.mongo.documents import RESOURCE_TYPE, Doc, any_id, whole_number
+
+KEY_FIELDS = dict.fromkeys(
+    (
+        *("hash", "name", "user", "groups", "roles", "scopes"),
+        *("tools", "enabled", "createdAt", "createdBy", "expiresAt"),
+    ),
+    1,
+)
+ENTRY_FIELDS = dict.fromkeys(
+    ("principalType", "principalId", "resourceType", "resourceId", "permBits", "expiredAt"),
+    1,
+)
+NOBODY = (None, "")
+"""What an entry for the public has as `principalId`; None stands for a missing field too."""
 
 
 def api_key(doc: Doc) -> ApiKey | None:
@@ -62,24 +75,24 @@ def _grant_document(grant: Grant) -> dict[str, Any]:
 
 
 def access_entry(doc: Doc) -> AccessEntry | None:
-    """One `aclentries` document; None when it is malformed: it grants nothing then."""
-    bits, expires_at = doc.get("permBits"), doc.get("expiredAt")
+    """One `aclentries` document; None when it is malformed or for something else: it grants nothing then."""
+    bits, expires_at = whole_number(doc.get("permBits")), doc.get("expiredAt")
+    if doc.get("resourceType") != RESOURCE_TYPE or bits is None:
+        return None
     try:
-        principal_type = PrincipalType(str(doc.get("principalType")))
+        principal_type = PrincipalType(_exact_text(doc.get("principalType")))
+        principal_id = "" if principal_type is PrincipalType.PUBLIC else _id_text(doc.get("principalId"))
         expiry = None if expires_at is None else as_utc(expires_at)
-    except (ValueError, AttributeError):
+        return AccessEntry(_id_text(doc.get("resourceId")), principal_type, principal_id, Permission(bits & 15), expiry)
+    except (TypeError, ValueError):
         return None
-    if not isinstance(bits, int) or isinstance(bits, bool):
-        return None
-    principal_id = "" if principal_type is PrincipalType.PUBLIC else str(doc.get("principalId"))
-    return AccessEntry(str(doc.get("resourceId")), principal_type, principal_id, Permission(bits & 15), expiry)
 
 
 def access_entry_document(entry: AccessEntry) -> dict[str, Any]:
     """The document of one access entry."""
     return {
         "principalType": entry.principal_type.value,
-        "principalId": entry.principal_id or None,
+        "principalId": any_id(entry.principal_id)[-1] if entry.principal_id else None,
         "resourceType": RESOURCE_TYPE,
         "resourceId": any_id(entry.server_id)[-1],
         "permBits": int(entry.permissions),
@@ -92,7 +105,7 @@ def activity(doc: Doc) -> Activity:
     return Activity(
         at=as_utc(doc["at"]),
         actor=doc["actor"],
-        action=doc["action"],
+        action=Action(doc["action"]),
         server_id=doc.get("serverId"),
         subject=doc.get("subject"),
         before=doc.get("before"),
@@ -117,6 +130,12 @@ def activity_document(row: Activity) -> dict[str, Any]:
         "revision": row.revision,
         "requestId": row.request_id,
     }
+
+
+def _id_text(value: Any) -> str:
+    if isinstance(value, ObjectId):
+        return str(value)
+    return _exact_text(value)
 
 
 def _exact_text(value: Any) -> str:

@@ -8,6 +8,7 @@ transactions and change streams need one.
 from collections.abc import Sequence
 
 import structlog
+from pymongo.errors import OperationFailure
 
 from registry.errors import StoreUnavailable, StoreUnusable
 from registry.mongo.client import Connection
@@ -23,9 +24,11 @@ _OURS: Sequence[tuple[str, Keys, bool]] = (
 )
 _SHARED: Sequence[tuple[str, Keys]] = (
     ("mcpservers", [("path", 1)]),
-    ("aclentries", [("resourceId", 1), ("principalType", 1), ("principalId", 1)]),
+    ("aclentries", [("resourceId", 1), ("principalId", 1)]),
 )
-_ALL = ("apikeys", "activity", "reservations", "mcpservers", "aclentries")
+
+_UNREACHABLE = "MongoDB cannot be reached; check SLUICEGATE_MONGODB_URL, and that it is running."
+_REFUSED = "MongoDB refuses us; check user and password in SLUICEGATE_MONGODB_URL, and give it the role readWrite."
 
 
 async def prepare(connection: Connection) -> None:
@@ -36,30 +39,27 @@ async def prepare(connection: Connection) -> None:
     """
     try:
         async with connection.bounded():
-            hello = await connection.client.admin.command("hello")
+            await _prepare(connection)
     except StoreUnavailable as exc:
-        raise StoreUnusable(
-            "MongoDB cannot be reached or refuses us; check SLUICEGATE_MONGODB_URL and that it is running."
-        ) from exc
-    if "setName" not in hello:
+        raise StoreUnusable(_REFUSED if isinstance(exc.__cause__, OperationFailure) else _UNREACHABLE) from exc
+
+
+async def _prepare(connection: Connection) -> None:
+    if "setName" not in await connection.client.admin.command("hello"):
         raise StoreUnusable(
             "MongoDB must be a replica set (one node will do): start it with --replSet and run rs.initiate() once."
         )
-    async with connection.bounded():
-        existing = set(await connection.db.list_collection_names())
-        for name in _ALL:
-            if name not in existing:
-                await connection.db.create_collection(name)
-        for name, keys, unique in _OURS:
-            await connection.db[name].create_index(keys, unique=unique)
-        for name, keys in _SHARED:
-            await _shared_index(connection, name, keys, is_new=name not in existing)
+    existing = set(await connection.db.list_collection_names())
+    for name, keys, unique in _OURS:
+        await connection.db[name].create_index(keys, unique=unique)
+    for name, keys in _SHARED:
+        if name in existing:
+            await _check_index(connection, name, keys)
+        else:
+            await connection.db[name].create_index(keys)  # creates the collection with it
 
 
-async def _shared_index(connection: Connection, name: str, keys: Keys, *, is_new: bool) -> None:
-    if is_new:
-        await connection.db[name].create_index(keys)
-        return
+async def _check_index(connection: Connection, name: str, keys: Keys) -> None:
     indexes = await connection.db[name].index_information()
     if not any(index["key"][0][0] == keys[0][0] for index in indexes.values()):
         log.warning("store.index_missing", collection=name, field=keys[0][0])

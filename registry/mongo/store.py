@@ -34,5 +34,4 @@ class MongoStore:
 
     async def close(self) -> None:
         """End running changes by their deadlines, then the connection."""
-        await self.ledger.close()
-        self._connection.client.close()
+        await self._connection.close()

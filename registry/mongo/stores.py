@@ -23,9 +23,8 @@ class MongoServers:
         """As ServerStore.all."""
         async with self._connection.bounded():
             docs = await self._connection.db.mcpservers.find().sort("path", 1).to_list(None)
-        servers = [documents.server(doc) for doc in docs]
-        paths = [server.path for server in servers]
-        return [documents.shared(server) if paths.count(server.path) > 1 else server for server in servers]
+        shared = documents.shared_paths(docs)
+        return [documents.server(doc, shared) for doc in docs]
 
 
 class MongoKeys:

@@ -4,20 +4,18 @@ Source: DESIGN 5. Values go into update pipelines through `$literal`, so that a 
 update path is ever built from a name; fields that we do not know are not touched.
 """
 
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bson import ObjectId
 from motor.motor_asyncio import AsyncIOMotorClientSession
 from pymongo import ReturnDocument
-from pymongo.errors import PyMongoError
 
 from registry.errors import Conflict, NotFound
 from registry.model import AccessEntry, Activity, ApiKey, Asked, Facts, NewServer, Server, Snapshot
 from registry.mongo import documents, records
-from registry.mongo.client import Connection, translated
+from registry.mongo.client import Connection, translating
 from registry.mongo.documents import (
     CAPABILITIES,
     DISABLED,
@@ -30,15 +28,6 @@ from registry.mongo.documents import (
     any_id,
 )
 from registry.mongo.policies import facts_for
-
-
-@contextlib.asynccontextmanager
-async def translating() -> AsyncIterator[None]:
-    """Translate the driver's errors of the call inside."""
-    try:
-        yield
-    except PyMongoError as exc:
-        raise translated(exc) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +102,8 @@ class MongoTransaction:
         """As Transaction.save_policy."""
         lists = {DISABLED: disabled_tools, RETIRED: retired_disabled_tools, READ_ONLY: read_only_tools}
         changed = {field: _literal(sorted(names)) for field, names in lists.items()}
-        revision = {"$add": [{"$ifNull": [f"${REVISION}", 0]}, 1]}
+        stored = {"$convert": {"input": f"${REVISION}", "to": "long", "onError": 0, "onNull": 0}}
+        revision = {"$add": [stored, 1]}
         return await self._updated(server_id, {**changed, REVISION: revision})
 
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
@@ -175,9 +165,10 @@ def _new_document(new: NewServer) -> dict[str, Any]:
 async def find_server(
     connection: Connection, ref: str, session: AsyncIOMotorClientSession | None = None
 ) -> Server | None:
-    """One server by id, or by path when `ref` starts with `/`; two under one path come back with a fault."""
-    query = {"path": ref} if ref.startswith("/") else {"_id": {"$in": any_id(ref)}}
-    found = await connection.db.mcpservers.find(query, session=session).to_list(2)
-    if not found:
+    """One server by id, or by path when `ref` starts with `/`; one whose path another one has comes with a fault."""
+    field = "path" if ref.startswith("/") else "_id"
+    doc = await connection.db.mcpservers.find_one({field: {"$in": any_id(ref)}}, session=session)
+    if doc is None:
         return None
-    return documents.server(found[0]) if len(found) == 1 else documents.shared(documents.server(found[0]))
+    same_path = await connection.db.mcpservers.find({"path": doc.get("path")}, {"path": 1}, session=session).to_list(2)
+    return documents.server(doc, documents.shared_paths(same_path))
