@@ -193,25 +193,21 @@ class Exchange:
             DownstreamUnusable: a list that cannot be read, or more than we are ready to hold.
         """
         self._expect(_State.BODY)
-        match self._mode:
-            case Mode.STREAM:
-                yield chunk
-            case Mode.EVENTS:
-                yield from map(self._judged, self._fed(chunk))
-            case Mode.WHOLE:
-                self._collect(chunk)
+        if self._mode is Mode.STREAM:
+            yield chunk
+        elif self._mode is Mode.EVENTS:
+            yield from map(self._judged, self._fed(chunk))
+        else:
+            self._collect(chunk)
 
     def receive_response_eof(self) -> Iterator[bytes | Held]:
         """The body has ended as its framing says; yields what was waiting for that."""
         self._advance(_State.BODY, _State.DONE)
-        match self._mode:
-            case Mode.EVENTS:
-                yield from map(self._judged, self._decoder.eof())
-            case Mode.WHOLE:
-                data = bytes(self._collected)
-                yield self._held(data, lambda edits: apply(data, edits)) or data
-            case Mode.STREAM:
-                pass
+        if self._mode is Mode.EVENTS:
+            yield from map(self._judged, self._decoder.eof())
+        elif self._mode is Mode.WHOLE:
+            data = bytes(self._collected)
+            yield self._held(data, lambda edits: apply(data, edits)) or data
 
     def _fed(self, chunk: bytes) -> Sequence[Event]:
         try:
