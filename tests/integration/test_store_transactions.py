@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from motor.motor_asyncio import AsyncIOMotorClient
 from registry.errors import OutcomeUnknown, StoreUnavailable, StoreUnusable
 from registry.model import Asked
 from registry.mongo.store import MongoStore
+from registry.mongo.transaction import MongoTransaction
 from registry.ports import Transaction
 from tests import build
 from tests.conftest import StoreProcess, running_store
@@ -42,6 +42,10 @@ class Failing:
     async def mend(self) -> None:
         """Nothing fails any more."""
         await self._driver.admin.command("configureFailPoint", "failCommand", mode="off")
+
+    async def forget(self, session: Any) -> None:
+        """The store ends this session's transaction."""
+        await self._driver.admin.command("killSessions", [session.session_id])
 
     async def names(self) -> list[str]:
         """What is stored."""
@@ -101,6 +105,22 @@ async def test_a_commit_whose_outcome_stays_unknown_says_so_and_its_work_ran_onc
 
     with pytest.raises(OutcomeUnknown):
         await failing.store.ledger.change(work)
+
+    assert work.runs == 1
+
+
+async def test_once_a_commits_outcome_is_unknown_the_work_never_runs_again(failing: Failing) -> None:
+    """A store that restarted in between knows no such transaction, and may have kept it all the same."""
+    await failing.fail("commitTransaction", errorCode=64, errorLabels=["UnknownTransactionCommitResult"])
+    work = Rename("lost")
+
+    async def forgotten_by_the_store(tx: Transaction) -> None:
+        await work(tx)
+        assert isinstance(tx, MongoTransaction)
+        await failing.forget(tx.session)
+
+    with pytest.raises(OutcomeUnknown):
+        await failing.store.ledger.change(forgotten_by_the_store)
 
     assert work.runs == 1
 
@@ -180,6 +200,21 @@ async def test_work_that_never_ends_is_ended_at_the_deadline_and_locks_nothing(f
     assert await failing.names() == ["kept"]
 
 
+async def test_freeing_what_a_change_locked_is_tried_again_until_it_works(failing: Failing) -> None:
+    await failing.store.ledger.change(Rename("first"))
+    await failing.fail("killSessions", errorCode=8)
+
+    async def work(tx: Transaction) -> None:
+        await Rename("never")(tx)
+        await asyncio.Event().wait()
+
+    with pytest.raises(StoreUnavailable):
+        await failing.store.ledger.change(work)
+    await failing.store.ledger.change(Rename("kept"))
+
+    assert await failing.names() == ["kept"]
+
+
 async def test_a_store_that_refuses_us_is_refused_with_what_to_do(failing: Failing) -> None:
     await failing.fail("createIndexes", errorCode=13)
 
@@ -207,7 +242,7 @@ async def test_a_connection_string_is_refused_without_a_piece_of_its_password() 
     assert "s3cret" not in str(refused.value)
 
 
-async def test_two_replicas_may_prepare_one_store_at_once(database_url: str, tmp_path: Path) -> None:
+async def test_two_replicas_may_prepare_one_store_at_once(database_url: str) -> None:
     stores = [MongoStore(database_url) for _ in range(3)]
 
     await asyncio.gather(*(store.prepare() for store in stores))

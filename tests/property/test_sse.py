@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.edits import Edit
@@ -58,6 +58,7 @@ def joined(events: Sequence[Event]) -> bytes:
     return b"".join(event.raw for event in events)
 
 
+@settings(max_examples=500)
 @given(streams, cuts)
 def test_a_stream_reads_the_same_however_it_is_cut(stream: bytes, places: list[int]) -> None:
     events, last = decoded(chunks(stream, places))
@@ -66,6 +67,7 @@ def test_a_stream_reads_the_same_however_it_is_cut(stream: bytes, places: list[i
     assert last == decoded([stream])[1]
 
 
+@settings(max_examples=500)
 @given(streams, cuts)
 def test_only_an_unfinished_event_does_not_leave(stream: bytes, places: list[int]) -> None:
     events, last = decoded(chunks(stream, places))
@@ -76,6 +78,7 @@ def test_only_an_unfinished_event_does_not_leave(stream: bytes, places: list[int
     assert all(not line.startswith(b":") for line in (*lines, rest)[:1])
 
 
+@settings(max_examples=500)
 @given(streams)
 def test_nothing_waits_for_the_next_byte(stream: bytes) -> None:
     decoder = Decoder(1 << 20)

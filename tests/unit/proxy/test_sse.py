@@ -112,10 +112,11 @@ def test_a_torn_crlf_does_not_end_an_event() -> None:
     assert [event.data for event in events] == [b"{}", b""]
 
 
-def test_two_lfs_after_a_torn_cr_end_an_event() -> None:
+@pytest.mark.parametrize("chunks", [(b"\n\n",), (b"\n", b"\n"), (b"\n", b"\r"), (b"\n\r",)])
+def test_a_line_end_after_a_torn_crlf_ends_an_event(chunks: tuple[bytes, ...]) -> None:
     decode = decoder()
     assert decode.feed(b"data: 1\r") == []
-    assert raws(decode.feed(b"\n\n")) == [b"data: 1\r\n\n"]
+    assert raws([event for chunk in chunks for event in decode.feed(chunk)]) == [b"data: 1\r" + b"".join(chunks)]
 
 
 def test_characters_torn_over_chunks_stay_whole() -> None:
@@ -153,6 +154,13 @@ def test_a_begun_comment_leaves_at_the_end() -> None:
 def test_an_unfinished_event_over_the_limit_is_refused(chunk_bytes: int) -> None:
     with pytest.raises(EventTooLarge):
         fed(b"data: " + b"x" * 100, chunk_bytes, max_event_bytes=20)
+
+
+def test_an_unfinished_event_of_exactly_the_limit_is_held() -> None:
+    decode = decoder(max_event_bytes=20)
+    assert decode.feed(b"data: " + b"x" * 14) == []
+    with pytest.raises(EventTooLarge):
+        decode.feed(b"x")
 
 
 def test_an_event_of_exactly_the_limit_passes_however_many_came_before() -> None:
