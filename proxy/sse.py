@@ -21,6 +21,10 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+MAX_DATA_LINES = 65_536
+"""Of one event. The place of each is remembered, which costs many times a short line; servers send a handful."""
+
+
 class EventTooLarge(ValueError):
     """One event is over the limit of what we are ready to hold."""
 
@@ -81,7 +85,7 @@ class Decoder:
         """Take the next bytes; returns what became whole, in order.
 
         Raises:
-            EventTooLarge: the unfinished event is over the limit.
+            EventTooLarge: the unfinished event is over the limit, or has more than MAX_DATA_LINES.
         """
         self._held += chunk
         events = list(self._events())
@@ -126,9 +130,14 @@ class Decoder:
     def _note_data(self, start: int, end: int) -> None:
         if self._held.startswith(b"data:", start):
             after = start + len(b"data:")
-            self._spans.append((after + self._held.startswith(b" ", after, end), end))
+            self._add_span(after + self._held.startswith(b" ", after, end), end)
         elif self._held[start : min(end, start + 5)] == b"data":  # a field without a colon has an empty value
-            self._spans.append((end, end))
+            self._add_span(end, end)
+
+    def _add_span(self, start: int, end: int) -> None:
+        if len(self._spans) == MAX_DATA_LINES:
+            raise EventTooLarge(f"an event has over {MAX_DATA_LINES} data lines")
+        self._spans.append((start, end))
 
     def _leave(self, end: int) -> Event:
         event = Event(bytes(self._held[:end]), tuple(self._spans))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from proxy.edits import Edit
-from proxy.sse import Decoder, Event, EventTooLarge
+from proxy.sse import MAX_DATA_LINES, Decoder, Event, EventTooLarge
 
 BOM = b"\xef\xbb\xbf"
 LINE_ENDS = pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"], ids=["LF", "CR", "CRLF"])
@@ -226,3 +226,12 @@ def test_the_cost_of_many_edits_on_many_lines_is_linear() -> None:
         return lambda: event.edited(edits)
 
     assert cpu_s(work(8_000)) / cpu_s(work(1_000)) < 24
+
+
+def test_the_data_lines_of_an_event_are_bounded() -> None:
+    """Each is remembered by its place, which costs many times the line."""
+    most = b"data\n" * MAX_DATA_LINES
+
+    assert len(Decoder(1 << 24).feed(most + b"id: 1\n\n")) == 1
+    with pytest.raises(EventTooLarge):
+        Decoder(1 << 24).feed(most + b"data\n")
