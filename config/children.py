@@ -62,15 +62,17 @@ class Child:
         _spawned.add(self)
 
     @classmethod
-    async def spawn(cls, name: str, command: Sequence[str | Path], *, death_signal: int = signal.SIGTERM) -> "Child":
-        """Start `command`; `death_signal` is what it gets when we die without a word.
+    async def spawn(cls, name: str, command: Sequence[str | Path]) -> "Child":
+        """Start `command`; when we die without a word, it is killed.
+
+        Killed, not asked: a store that hangs in its own end would outlive us, and what it acknowledged is on the disk.
 
         Raises:
             StartFailed: there is no such program.
         """
         _check_program(name, Path(command[0]))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(int(death_signal))),
+            *(sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(int(signal.SIGKILL))),
             *map(str, command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -7,7 +7,6 @@ the port is the registered one, and the first start takes 8471 or, when that is 
 import contextlib
 import importlib.util
 import re
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -65,7 +64,7 @@ async def running(app: App, data_dir: Path) -> AsyncIterator[Demo]:
         StartFailed: its port is taken, or /demo is another server.
     """
     port = _port(await app.ledger.change(_find))
-    child = await Child.spawn("demonstration server", _command(port), death_signal=signal.SIGKILL)
+    child = await Child.spawn("demonstration server", _command(port))
     try:
         url = (await child.ready(_LISTENING))[1]
         yield Demo(child, url, _agent_key(private.make_folder(data_dir) / "demo-agent.key"))
