@@ -28,7 +28,7 @@ _NEXT_ANSWER_S = 0.05
 """After so long no more is taken to come. What was to be run has arrived by then, or the last call shows it."""
 
 
-def raw_bytes(entry: dict[str, Any], port: int) -> bytes:
+def raw_bytes(entry: dict[str, Any], port: int, *, key: str = KEY) -> bytes:
     """The request, aimed at us: our path and key in place of the corpus's placeholders."""
     coded = entry.get("raw_http_b64")
     raw = base64.b64decode(coded) if coded else gzip.decompress(base64.b64decode(entry["raw_http_gz_b64"]))
@@ -36,7 +36,7 @@ def raw_bytes(entry: dict[str, Any], port: int) -> bytes:
     for placeholder, value in (("HOST", f"localhost:{port}"), ("PATHUP", "/PROXY/LAB"), ("PATHB", "proxy/lab")):
         raw = raw.replace(b"{{%s}}" % placeholder.encode(), value.encode())
     raw = raw.replace(b"{{PATH}}", b"/proxy/lab")
-    key_line = b"X-Sluicegate-Key: " + KEY.encode() + b"\r\n"
+    key_line = b"X-Sluicegate-Key: " + key.encode() + b"\r\n"
     return re.sub(rb"(HTTP/1\.[01]\r?\n)", lambda match: match[1] + key_line, raw)
 
 
