@@ -189,6 +189,18 @@ def test_more_closings_than_openings_are_refused() -> None:
         read(b"]" * 500 + b"[" * 500, FLAT)
 
 
+def test_what_is_walked_is_bounded_and_what_is_not_is_free() -> None:
+    """Each member that is looked at costs everybody's time, so one request may not have a million."""
+    walked, opaque = b'{"a":1,"b":[1,2,3,4]}', b'{"a":[1,2,3,4,5,6,7,8]}'
+
+    assert decoded(read(walked, Shape(), max_walked=2).root) == {"a": "1", "b": ["1", "2", "3", "4"]}
+    read(opaque, Shape(), max_walked=1)
+    with pytest.raises(NotJson, match="too many"):
+        read(walked, Shape(), max_walked=1)
+    with pytest.raises(NotJson, match="too many"):
+        read(b"[" + b"{}," * 20_000 + b"{}]", Shape(elements=Shape()))
+
+
 DECIDING = {"params": "params", "_meta": "_meta", "taskid": "taskId"}
 
 
