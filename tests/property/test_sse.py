@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.edits import Edit
-from proxy.sse import Decoder, Event
+from proxy.sse import Decoder, Event, EventTooLarge
 
 PIECES = (
     *(b"data", b"data:", b"data: ", b"id: 1", b"event: message", b"retry", b":", b": ping", b"dat", b"Data:"),
@@ -89,6 +90,24 @@ def test_nothing_waits_for_the_next_byte(stream: bytes) -> None:
         assert left == joined(decoded([taken])[0])
         if taken.endswith((b"\n\n", b"\r\r", b"\n\r")):
             assert left == taken
+
+
+@settings(max_examples=500)
+@given(streams, cuts, st.integers(0, 30))
+def test_a_limit_refuses_what_is_over_it_and_changes_nothing_else(
+    stream: bytes, places: list[int], max_event_bytes: int
+) -> None:
+    decoder = Decoder(max_event_bytes)
+    taken, left = b"", b""
+    for part in chunks(stream, places):
+        taken += part
+        unbounded = joined(decoded([taken])[0])
+        if len(taken) - len(unbounded) > max_event_bytes:
+            with pytest.raises(EventTooLarge):
+                decoder.feed(part)
+            return
+        left += joined(decoder.feed(part))
+        assert left == unbounded
 
 
 values = st.lists(st.sampled_from([b"", b"a", b"bc", "名".encode(), b" d"]), min_size=1, max_size=5)

@@ -88,7 +88,9 @@ def test_one_refused_message_refuses_all() -> None:
     ("known", "status"),
     [
         (facts(key=None), 401),
+        (facts(key=None, server=None), 401),
         (facts(key=key(scopes=frozenset({Scope.READ}))), 403),
+        (facts(key=key(scopes=frozenset({Scope.READ})), server=None), 403),
         (facts(server=None), 404),
         (LOST, 404),
         (facts(server=policy(fault="unreadable")), 503),
@@ -99,6 +101,20 @@ def test_who_may_not_enter_is_turned_away_before_anything_is_read(known: Facts, 
 
     assert isinstance(outcome, Reply)
     assert outcome.status == status
+
+
+def test_the_field_lines_are_judged_before_the_address_and_the_address_before_the_body() -> None:
+    """DESIGN 1: one order of the checks, so that one request has one answer."""
+    coded = exchange(fields=(("Content-Encoding", "gzip"),), query=f"key={KEY}").receive_request(b"not json")
+    addressed = exchange(query=f"key={KEY}").receive_request(b"not json")
+
+    assert (refused_with(coded), refused_with(addressed)) == ((415, -32600), (400, -32600))
+
+
+def test_a_refused_notification_is_dropped() -> None:
+    outcome = exchange(WITHOUT_T).receive_request(CALL.replace(b'"id":"x",', b""))
+
+    assert outcome == Reply(202, (), refusals=(Refusal(Reason.TOOL_DISABLED, "t"),))
 
 
 def test_a_server_whose_policy_cannot_be_read_says_so_by_the_callers_id() -> None:
@@ -119,6 +135,7 @@ def test_a_server_whose_policy_cannot_be_read_says_so_by_the_callers_id() -> Non
         ({}, b"[]", (400, -32600)),
         ({"fields": (("Mcp-Name", "u"),)}, CALL, (400, -32020)),
         ({"method": "GET"}, CALL, (400, -32600)),
+        ({"method": "GET", "query": f"a=1&key={KEY}"}, b"", (400, -32600)),
         ({"method": "DELETE"}, b" ", (400, -32600)),
     ],
 )
@@ -148,6 +165,12 @@ def test_an_interim_answer_or_a_redirect_is_not_passed_on(status: int) -> None:
 @pytest.mark.parametrize("status", [200, 202, 204, 304, 400, 404, 500])
 def test_any_other_status_is(status: int) -> None:
     assert forwarded().receive_response_head(status, JSON).status == status
+
+
+def test_an_answer_in_the_one_coding_that_was_asked_for_is_passed_on() -> None:
+    head = forwarded().receive_response_head(200, (*JSON, ("Content-Encoding", "identity")))
+
+    assert head.mode is Mode.WHOLE
 
 
 @pytest.mark.parametrize(
@@ -207,6 +230,50 @@ def test_a_list_waits_for_younger_facts(fields: Fields) -> None:
     assert left == data.replace(b'{"name":"t"},', b"").replace(b"9", b"0").replace(b"public", b"private")
 
 
+def test_a_tool_that_was_switched_on_while_its_list_was_on_the_way_is_shown() -> None:
+    made = exchange(WITHOUT_T)
+    made.receive_request(LIST)
+    made.receive_response_head(200, JSON)
+    outputs = [*made.receive_response_data(TOOLS), *made.receive_response_eof()]
+
+    assert b'{"name":"t"}' in released(outputs, facts())
+
+
+def test_what_follows_a_list_comes_after_it() -> None:
+    made = forwarded()
+    made.receive_response_head(200, STREAM)
+    outputs = list(made.receive_response_data(b"data: 1\n\n" + EVENT + b"data: 2\n\n" + EVENT + b": ping\n"))
+
+    assert [output if isinstance(output, bytes) else Held for output in outputs] == [
+        b"data: 1\n\n",
+        Held,
+        b"data: 2\n\n",
+        Held,
+        b": ping\n",
+    ]
+
+
+def test_what_came_before_an_unreadable_list_leaves() -> None:
+    made = forwarded()
+    made.receive_response_head(200, STREAM)
+    outputs = made.receive_response_data(b'data: 1\n\ndata: {"tools"\n\n')
+
+    assert next(outputs) == b"data: 1\n\n"
+    with pytest.raises(DownstreamUnusable):
+        next(outputs)
+
+
+def test_a_begun_comment_leaves_when_the_stream_ends() -> None:
+    assert answered(STREAM, b"data: 1\n\n: by") == b"data: 1\n\n: by"
+
+
+def test_a_list_shows_what_the_key_may_use() -> None:
+    """DESIGN 3: a list shows exactly what rows 4 to 7 permit this caller."""
+    readers = facts(server=policy(read_only_tools=frozenset({"u"})), key=key(scopes=frozenset({Scope.MCP, Scope.READ})))
+
+    assert json.loads(answered(JSON, TOOLS, fresh=readers))["result"]["tools"] == [{"name": "u"}]
+
+
 def test_a_list_that_shows_nothing_too_much_leaves_as_it_came() -> None:
     data = TOOLS.replace(b"9", b"0").replace(b"public", b"private")
 
@@ -253,14 +320,31 @@ def test_more_than_can_be_held_is_not_passed_on(fields: Fields) -> None:
         list(made.receive_response_data(b"data: " + b"x" * 2000))
 
 
-def test_a_caller_that_may_not_enter_any_more_gets_a_refusal_in_place_of_a_list() -> None:
+def test_an_answer_of_exactly_the_limit_is_held() -> None:
+    assert answered(JSON, b"x" * 1000, b"x" * 24) == b"x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("fresh", "reason"),
+    [
+        (LOST, Reason.NOT_VISIBLE),
+        (facts(entries=()), Reason.NOT_VISIBLE),
+        (facts(key=key(enabled=False)), Reason.KEY_INVALID),
+        (facts(key=key(scopes=frozenset({Scope.READ}))), Reason.SCOPE_MCP),
+        (facts(server=policy(fault="unreadable")), Reason.POLICY_UNREADABLE),
+    ],
+)
+@pytest.mark.parametrize("fields", [JSON, STREAM], ids=["JSON", "SSE"])
+def test_a_caller_that_may_not_enter_any_more_gets_a_refusal_in_place_of_a_list(
+    fields: Fields, fresh: Facts, reason: Reason
+) -> None:
     made = forwarded()
-    made.receive_response_head(200, STREAM)
-    held = next(iter(made.receive_response_data(EVENT)))
+    made.receive_response_head(200, fields)
+    data = TOOLS if fields is JSON else EVENT
+    [held] = [*made.receive_response_data(data), *made.receive_response_eof()]
 
     assert isinstance(held, Held)
-    assert held.release(LOST) == Refusal(Reason.NOT_VISIBLE)
-    assert held.release(facts()) != EVENT  # its hints are clamped
+    assert held.release(fresh) == Refusal(reason)
 
 
 # What we say when it goes wrong
@@ -275,6 +359,8 @@ def test_a_failure_is_told_by_the_callers_id() -> None:
 
 def test_a_caller_that_lost_its_access_is_turned_away() -> None:
     assert forwarded(CALL).turned_away(Refusal(Reason.NOT_VISIBLE)).status == 404
+    unreadable = forwarded(CALL).turned_away(Refusal(Reason.POLICY_UNREADABLE))
+    assert (unreadable.status, json.loads(unreadable.body)["id"]) == (503, "x")
 
 
 @pytest.mark.parametrize(
@@ -298,6 +384,27 @@ def test_nothing_happens_out_of_turn() -> None:
         fresh.receive_request(LIST)
     with pytest.raises(RuntimeError):
         fresh.receive_response_head(200, JSON)
+
+
+def test_an_answer_has_one_head_and_one_end() -> None:
+    made = forwarded()
+    with pytest.raises(RuntimeError):
+        made.receive_request(LIST)
+    made.receive_response_head(200, JSON)
+    with pytest.raises(RuntimeError):
+        made.receive_response_head(200, JSON)
+    assert list(made.receive_response_eof()) == [b""]
+    with pytest.raises(RuntimeError):
+        list(made.receive_response_data(b""))
+    with pytest.raises(RuntimeError):
+        list(made.receive_response_eof())
+
+
+def test_who_was_turned_away_has_no_answer_to_come() -> None:
+    made = exchange(facts(key=None))
+    made.receive_request(LIST)
+    with pytest.raises(RuntimeError):
+        made.receive_response_head(200, JSON)
 
 
 def test_a_forward_is_made_of_permits() -> None:
