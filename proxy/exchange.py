@@ -242,6 +242,8 @@ class Exchange:
 def _check_status(status: int) -> None:
     if status < 200:
         raise DownstreamUnusable("the downstream answers with an interim response")
+    if status == 206:
+        raise DownstreamUnusable("the downstream answers with a part, which nobody asked for")
     if 300 <= status < 400 and status != 304:
         raise DownstreamUnusable("the downstream redirects, which is not followed")
 

@@ -60,7 +60,9 @@ _NOT_FORWARDED = frozenset(
         "expect",
         "forwarded",  # a client's word about who it is
         "host",
+        "if-range",
         "origin",  # we checked it; the downstream does not know our public name and would answer 403
+        "range",  # half of a list looks like none
         "x-http-method",  # this and the next four: another request than the one that was inspected
         "x-http-method-override",
         "x-method-override",
@@ -203,12 +205,19 @@ def forwarded_fields(fields: Fields, key: str | None) -> Fields:
             so does everything that has the form of a key of ours.
     """
     stays = _HOP_BY_HOP | _NOT_FORWARDED | frozenset(_listed(fields, "connection"))
-    kept = tuple((name, value) for name, value in fields if not _stays(name.lower(), stays))
+    kept = tuple((name, value) for name, value in fields if not _stays(name.lower(), stays) and not _is_disguised(name))
     return (*(field for field in kept if not _is_credential(field, key)), ("Accept-Encoding", "identity"))
 
 
 def _stays(name: str, stays: frozenset[str]) -> bool:
     return name in stays or name.startswith(("proxy-", "x-forwarded-"))
+
+
+def _is_disguised(name: str) -> bool:
+    """A name that CGI-like readers take for one that we judge: they cannot tell `_` from `-`."""
+    dashed = name.lower().replace("_", "-")
+    known = _HOP_BY_HOP | _NOT_FORWARDED | _END_TO_END
+    return "_" in name and (dashed in known or dashed.startswith(("mcp-", "proxy-", "x-forwarded-")))
 
 
 def _is_credential(field: tuple[str, str], key: str | None) -> bool:

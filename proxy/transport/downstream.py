@@ -40,7 +40,9 @@ class HttpDownstream:
         """Open the connection pool; connections are made when they are needed."""
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=None, use_dns_cache=False),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._settings.connect_timeout_s),
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=self._settings.connect_timeout_s
+            ),  # name look-up and TLS included
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=_NOT_ADDED,

@@ -26,6 +26,7 @@ _STATUS: dict[type[RegistryError], int] = {
     Conflict: 409,
     DownstreamFailed: 502,
     StoreUnavailable: 503,
+    RegistryError: 500,
 }
 """By class, subclasses included. An `Invalid` that names its field is 422."""
 

@@ -4,6 +4,7 @@ An unknown path is refused before the body is read, a body over the cap before t
 before the body is looked at.
 """
 
+import asyncio
 import uuid
 
 from aiohttp import web
@@ -17,6 +18,10 @@ from registry.errors import RegistryError
 
 MAX_BODY_BYTES = 1024 * 1024
 """A security limit: a list of 10,000 tool names fits, and a stranger cannot fill the memory."""
+
+
+BODY_TIMEOUT_S = 30.0
+"""A stranger who sends nothing must not hold a connection for ever."""
 
 
 @web.middleware
@@ -52,6 +57,14 @@ async def _admit(request: web.Request) -> None:
 async def _body(request: web.Request) -> bytes:
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise BadRequest(415, "unsupported_media_type", "the body must not be compressed")
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await _bounded(request)
+    except TimeoutError as exc:
+        raise BadRequest(408, "body_timeout", "the body did not arrive in time") from exc
+
+
+async def _bounded(request: web.Request) -> bytes:
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from registry.api import frame
 from tests.fake_downstream import Connection, FakeDownstream, Received, answer, head
 from tests.integration.conftest import Plane, running
 from tests.raw_client import LIST, Answer, call, post, request
@@ -75,6 +76,7 @@ UNUSABLE = {
     "a case-varied member": answer(b'{"Result":{"tools":[{"name":"b"}]}}'),
     "a tool without a name": answer(b'{"result":{"tools":[{"Name":"b"}]}}'),
     "a field that is not UTF-8": answer(b"{}", "application/json", "200 OK", "Mcp-Session-Id: \xe9"),
+    "a part of a list": answer(b'"name":"b"}]}}', "application/json", "206 Partial Content"),
     "no HTTP": None,
 }
 
@@ -148,3 +150,26 @@ async def test_two_servers_under_one_path_are_both_refused(plane: Plane) -> None
 async def test_a_body_that_does_not_arrive_in_time_is_408(downstream: FakeDownstream) -> None:
     async with running(downstream, body_timeout_s=0.2) as plane:
         assert (await plane.ask(CALL[:-1])).status == 408
+
+
+async def test_a_body_of_the_api_that_does_not_arrive_in_time_is_408(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame, "BODY_TIMEOUT_S", 0.2)
+
+    reply = await plane.ask(request("POST", "Content-Length: 10", path="/api/v1/keys"))
+
+    assert (reply.status, reply.json["code"]) == (408, "body_timeout")
+
+
+async def test_a_name_look_up_that_hangs_is_bounded_like_a_connection(
+    downstream: FakeDownstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_arguments: object, **_options: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
+    async with running(downstream, connect_timeout_s=0.2) as plane:
+        plane.policy(url="http://downstream.example/mcp")
+
+        assert error_of(await plane.ask(CALL)) == (502, "the id", -32603)

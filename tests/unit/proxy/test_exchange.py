@@ -156,7 +156,7 @@ def test_a_request_without_a_body_needs_the_server_alone(method: str) -> None:
 # The answer's head
 
 
-@pytest.mark.parametrize("status", [101, 300, 301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [101, 206, 300, 301, 302, 303, 307, 308])
 def test_an_interim_answer_or_a_redirect_is_not_passed_on(status: int) -> None:
     with pytest.raises(DownstreamUnusable):
         forwarded().receive_response_head(status, JSON)
@@ -357,6 +357,11 @@ def test_a_failure_is_told_by_the_callers_id() -> None:
     assert json.loads(forwarded(CALL).failed(PolicyUnknown("gone", id="7")).body)["id"] == 7
 
 
+@pytest.mark.parametrize("body", [b"[" + LIST + b"]", CALL.replace(b'"id":"x",', b"")], ids=["batch", "notification"])
+def test_a_failure_without_one_request_is_told_without_an_id(body: bytes) -> None:
+    assert json.loads(forwarded(body).failed(DownstreamTimeout("too late")).body)["id"] is None
+
+
 def test_a_caller_that_lost_its_access_is_turned_away() -> None:
     assert forwarded(CALL).turned_away(Refusal(Reason.NOT_VISIBLE)).status == 404
     unreadable = forwarded(CALL).turned_away(Refusal(Reason.POLICY_UNREADABLE))
@@ -365,7 +370,14 @@ def test_a_caller_that_lost_its_access_is_turned_away() -> None:
 
 @pytest.mark.parametrize(
     ("body", "id_text"),
-    [(CALL, '"x"'), (LIST, "1"), (b"[" + LIST + b"]", None), (b'{"jsonrpc":"2.0","method":"m"}', None), (b"{", None)],
+    [
+        (CALL, '"x"'),
+        (LIST, "1"),
+        (b'{"jsonrpc":"2.0","id":7,"method":5}', "7"),
+        (b"[" + LIST + b"]", None),
+        (b'{"jsonrpc":"2.0","method":"m"}', None),
+        (b"{", None),
+    ],
 )
 def test_an_id_is_known_when_there_is_no_doubt(body: bytes, id_text: str | None) -> None:
     assert known_id(body) == id_text

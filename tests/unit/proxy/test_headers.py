@@ -446,3 +446,20 @@ def test_a_field_that_is_not_utf8_is_refused(field: tuple[str, str]) -> None:
     with pytest.raises(BadFields):
         check_request_fields((field,))
     assert is_utf8((("X-Name", "caf\u00e9"),))
+
+
+@pytest.mark.parametrize(
+    "name", ["X_Sluicegate_Key", "Mcp_Name", "mcp-protocol_version", "Transfer_Encoding", "X_HTTP_Method_Override"]
+)
+def test_a_name_that_some_readers_take_for_one_of_ours_stays_here(name: str) -> None:
+    """CGI-like readers cannot tell `_` from `-`."""
+    assert forwarded_fields(((name, "x"), ("X_Other", "y")), None) == (
+        ("X_Other", "y"),
+        ("Accept-Encoding", "identity"),
+    )
+
+
+@pytest.mark.parametrize("name", ["Range", "If-Range"])
+def test_no_part_of_an_answer_is_asked_for(name: str) -> None:
+    """Half of a list looks like none."""
+    assert forwarded_fields(((name, "bytes=50-"),), None) == (("Accept-Encoding", "identity"),)

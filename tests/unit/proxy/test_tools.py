@@ -159,6 +159,11 @@ def test_a_scope_becomes_private_for_a_known_caller_alone(said: str) -> None:
     assert filtered(data, is_private=True) == text(more=',"cacheScope":"private"')
 
 
+def test_hints_are_never_added() -> None:
+    """PROTOCOL 3: a revision without hints gets none."""
+    assert filtered(text(tool("a")), ttl_ms=0, is_private=True) == text(tool("a"))
+
+
 def test_nothing_is_edited_when_nothing_changes() -> None:
     found = find_lists(text(tool("ä"), more=',"ttlMs":3,"cacheScope":"private"').encode())
     assert found is not None
