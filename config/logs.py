@@ -16,9 +16,13 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 _SECRETS = (
     (re.compile(r"sg_[A-Za-z0-9_-]{20,}"), "sg_***"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',;]+"), r"\1 ***"),
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@]+@"), r"\1***@"),
+    (re.compile(r"(?i)(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}://)[^\s/@]++@"), r"\1***@"),  # bounded, so linear
 )
 """Our keys, credentials of `Authorization`, and the user part of any address (`mongodb://user:password@host`)."""
+
+
+_MAX_TEXT = 20_000
+"""Characters of one value: a traceback fits, and a client cannot fill the disk with the name of a tool."""
 
 
 def configure(level: str, form: Literal["auto", "console", "json"], stream: TextIO | None = None) -> None:
@@ -67,6 +71,7 @@ def _clean(value: Any) -> Any:
 
 
 def _clean_text(text: str) -> str:
+    text = text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "..."
     for pattern, stand_in in _SECRETS:
         text = pattern.sub(stand_in, text)
     return text

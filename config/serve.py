@@ -7,6 +7,7 @@ second signal ends at once.
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -15,6 +16,8 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.log import server_logger
 
 from config import children
 from config.address import Address
@@ -45,9 +48,24 @@ def listen(address: Address) -> socket.socket:
         ) from exc
 
 
+class WithoutContent(logging.Filter):
+    """Has the web library report a request that is no HTTP without quoting it: a key may stand in it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always True; takes the quotation away."""
+        if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+            record.exc_info, record.msg, record.args = None, "request.unreadable", ()
+            record.levelno, record.levelname = logging.INFO, "INFO"
+        return True
+
+
+_WITHOUT_CONTENT = WithoutContent()  # one, since a logger takes the same filter only once
+
+
 @contextlib.asynccontextmanager
 async def serving(app: web.Application, listener: socket.socket, *, grace_s: float) -> AsyncIterator[None]:
     """Serve `app` on `listener` while the context is open; leaving it waits up to `grace_s` for running calls."""
+    server_logger.addFilter(_WITHOUT_CONTENT)
     runner = web.AppRunner(
         app,
         access_log=None,

@@ -336,3 +336,14 @@ async def test_a_field_goes_on_whole_or_not_at_all(plane: Plane) -> None:
     assert (await plane.ask(utf8)).status == 200
     assert (await plane.ask(latin1)).status == 400
     assert [request.values("x-name") for request in plane.downstream.received] == [["\xc3\xa9"]]
+
+
+async def test_a_request_that_is_no_http_is_not_quoted_in_the_log(
+    plane: Plane, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    broken = request("POST", "X-Secret: their-token\x01")
+
+    assert (await plane.ask(broken)).status == 400
+    assert "request.unreadable" in caplog.messages
+    assert "their-token" not in caplog.text

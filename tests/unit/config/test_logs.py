@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -111,3 +112,15 @@ def test_a_traceback_is_scrubbed_too(form: str) -> None:
 
     assert "'refused sg_***'" in out.getvalue()
     assert KEY not in out.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a." * 30_000, "sg_" * 20_000, "Bearer " * 9_000, "a://" * 15_000, "x" * 3_000_000])
+def test_a_long_name_costs_little_and_fills_no_disk(name: str) -> None:
+    """A client chooses the name of the tool that it is refused."""
+    out = io.StringIO()
+    logs.configure("info", "json", out)
+    begun = time.process_time()
+    structlog.get_logger("cost").info("exchange.refused", tool=name)
+
+    assert time.process_time() - begun < 0.5
+    assert len(out.getvalue()) < 50_000
