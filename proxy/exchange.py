@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from proxy import headers, jsonrpc, policy, replies, sse, tools
 from proxy.edits import Edit, apply
 from proxy.errors import BadFields, ClientFault, DownstreamUnusable, InvalidRequest, ProxyError
-from proxy.jsonrpc import Body, Request
+from proxy.jsonrpc import Body, Message, Notification, Request
 from proxy.ports import DataPlaneSettings, Fields, Forward, Reply
 from proxy.sse import Event
 from proxy.tools import ToolLists
@@ -142,7 +142,7 @@ class Exchange:
     def _judge(self, messages: Body, body: bytes) -> Forward | Reply:
         requests = [message for message in messages.messages if isinstance(message, Request)]
         self._id = requests[0].id if requests and not messages.is_batch else None
-        self._may_bring_list = any(request.method == TOOLS_LIST for request in requests)
+        self._may_bring_list = any(_asks_for_list(message) for message in messages.messages)
         verdicts = tuple(policy.decide(self._facts, message) for message in messages.messages)
         permits = tuple(verdict for verdict in verdicts if isinstance(verdict, Permit))
         if len(permits) < len(verdicts):
@@ -237,6 +237,11 @@ class Exchange:
     def _expect(self, state: _State) -> None:
         if self._state is not state:
             raise RuntimeError(f"not now: the exchange is {self._state.name}, not {state.name}")
+
+
+def _asks_for_list(message: Message) -> bool:
+    """Also without an id: lenient servers answer a notification too."""
+    return isinstance(message, Request | Notification) and message.method == TOOLS_LIST
 
 
 def _check_status(status: int) -> None:

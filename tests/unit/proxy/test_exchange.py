@@ -196,6 +196,7 @@ def test_an_answer_that_could_be_decoded_in_two_ways_is_not_passed_on(body: byte
         (CALL, STREAM, Mode.EVENTS),
         (LIST, STREAM, Mode.EVENTS),
         (LIST, JSON, Mode.WHOLE),
+        (LIST.replace(b'"id":1,', b""), JSON, Mode.WHOLE),
         (LIST, (), Mode.WHOLE),
         (LIST, (("Content-Type", "text/html"),), Mode.WHOLE),
         (b"[" + CALL + b"," + LIST + b"]", JSON, Mode.WHOLE),
