@@ -28,6 +28,7 @@ from registry.credentials import holds_key
 from registry.model import Facts
 
 TOOLS_LIST = "tools/list"
+LISTEN = "subscriptions/listen"
 
 
 class Mode(enum.Enum):
@@ -104,6 +105,7 @@ class Exchange:
         self._state = _State.REQUEST
         self._id: str | None = None
         self._may_bring_list = head.method == "GET"  # a resumed stream may replay a list that another process asked for
+        self._is_subscription = head.method == "GET"
         self._mode = Mode.STREAM
         self._decoder = sse.Decoder(settings.max_event_bytes)
         self._collected = bytearray()
@@ -142,6 +144,7 @@ class Exchange:
     def _judge(self, messages: Body, body: bytes) -> Forward | Reply:
         requests = [message for message in messages.messages if isinstance(message, Request)]
         self._id = requests[0].id if requests and not messages.is_batch else None
+        self._is_subscription = self._id is not None and requests[0].method == LISTEN
         self._may_bring_list = any(_asks_for_list(message) for message in messages.messages)
         verdicts = tuple(policy.decide(self._facts, message) for message in messages.messages)
         permits = tuple(verdict for verdict in verdicts if isinstance(verdict, Permit))
@@ -152,6 +155,11 @@ class Exchange:
     def _forward(self, permits: tuple[Permit, ...], body: bytes | None) -> Forward:
         fields = headers.forwarded_fields(self._head.fields, self._head.key)
         return Forward(permits, self._head.method, self._head.query, fields, body)
+
+    @property
+    def is_subscription(self) -> bool:
+        """True when nobody waits for the end of the answer: a GET, or `subscriptions/listen` of MCP 2026-07-28."""
+        return self._is_subscription
 
     def failed(self, error: ProxyError) -> Reply:
         """The answer when something went wrong before the first byte of the response: with the caller's id."""

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import structlog
-from aiohttp import hdrs, web
+from aiohttp import web
 from aiohttp.http import HttpVersion11
 
 from proxy.errors import ProxyError
@@ -65,7 +65,7 @@ class Relay:
         if head.mode is Mode.WHOLE:
             return await self._collected(head, answer.chunks())
         chunks = answer.chunks()
-        if request.method == hdrs.METH_GET:
+        if self._exchange.is_subscription:
             chunks = until(self._closing, chunks)  # nobody waits for its end, so it may end when we do
         response = self._response = streamed(head.status, head.fields)
         response.content_length = _promised_length(head, answer)

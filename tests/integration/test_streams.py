@@ -144,10 +144,14 @@ async def test_a_slow_client_slows_the_downstream(plane: Plane) -> None:
     assert sent < 40_000_000  # the buffers of four sockets, and nothing in us that grows
 
 
-async def test_idle_streams_end_when_the_service_does(plane: Plane) -> None:
+LISTEN = b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}'
+
+
+@pytest.mark.parametrize("data", [request("GET"), post(LISTEN)], ids=["GET", "listen"])
+async def test_idle_streams_end_when_the_service_does(plane: Plane, data: bytes) -> None:
     plane.downstream.script = one_event_then_silence
     async with await Client.connect(plane.port) as client:
-        client.writer.write(request("GET"))
+        client.writer.write(data)
         await client.head()
         await client.chunk()
         await plane.app.shutdown()

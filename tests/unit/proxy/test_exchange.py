@@ -423,3 +423,11 @@ def test_who_was_turned_away_has_no_answer_to_come() -> None:
 def test_a_forward_is_made_of_permits() -> None:
     with pytest.raises(TypeError):
         Forward((), "POST", "", (), b"")
+
+
+@pytest.mark.parametrize(
+    ("body", "is_subscription"), [(CALL, False), (LIST.replace(b"tools/list", b"subscriptions/listen"), True)]
+)
+def test_an_answer_whose_end_nobody_waits_for_is_known(body: bytes, is_subscription: bool) -> None:
+    assert forwarded(body).is_subscription == is_subscription
+    assert exchange(method="GET").is_subscription
