@@ -179,9 +179,9 @@ class Exchange:
         """
         self._advance(_State.FORWARDED, _State.BODY)
         _check_status(status)
-        if not headers.is_utf8(fields):
-            raise DownstreamUnusable("a header field of the downstream's answer is not UTF-8")
-        if coding := headers.content_coding(fields):
+        if not headers.is_utf8(fields) or headers.holds_control(fields):
+            raise DownstreamUnusable("a header field of the downstream's answer cannot be passed on")
+        if coding := headers.content_coding(fields) or headers.transfer_coding(fields):
             raise DownstreamUnusable(f"the downstream's answer is coded ({coding}), which nobody asked for")
         self._mode = self._mode_for(fields)
         if self._mode is not Mode.STREAM and not headers.charset_is_utf8(fields):

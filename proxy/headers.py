@@ -92,6 +92,9 @@ _UTF8 = re.compile(r';[ \t]*charset=("?)utf-?8\1[ \t]*(?:;|\Z)', re.IGNORECASE |
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 """What the HTTP library puts where bytes are not UTF-8."""
 
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""Never in a field (RFC 9110 5.5); the HTTP library reads it in an answer and does not write it."""
+
 _PLAIN = re.compile(r"[ -~]*")
 _SENTINEL = re.compile(r"=\?base64\?([A-Za-z0-9+/]*={0,2})\?=")
 
@@ -119,10 +122,21 @@ def is_utf8(fields: Fields) -> bool:
     return not any(_LONE_SURROGATE.search(name + value) for name, value in fields)
 
 
+def holds_control(fields: Fields) -> bool:
+    """True when a line has a control character other than a tab."""
+    return any(_CONTROL.search(name + value) for name, value in fields)
+
+
 def content_coding(fields: Fields) -> str:
     """The content codings other than `identity`, lower case, joined by `, `; empty when there are none."""
     codings = _listed(fields, "content-encoding")
     return ", ".join(coding for coding in codings if coding != "identity")
+
+
+def transfer_coding(fields: Fields) -> str:
+    """The transfer codings other than `chunked`, which alone the HTTP library undoes; spelled as `content_coding`."""
+    codings = _listed(fields, "transfer-encoding")
+    return ", ".join(coding for coding in codings if coding not in {"chunked", "identity"})
 
 
 def check_request_fields(fields: Fields) -> None:

@@ -69,9 +69,12 @@ class Relay:
             chunks = until(self._closing, chunks)  # nobody waits for its end, so it may end when we do
         response = self._response = streamed(head.status, head.fields)
         response.content_length = _promised_length(head, answer)
-        await response.prepare(request)
-        await self._pump(chunks, response.write)
-        await response.write_eof()
+        try:
+            await response.prepare(request)
+            await self._pump(chunks, response.write)
+            await response.write_eof()
+        except ConnectionResetError:  # the client's: what fails downstream is a ProxyError by now
+            log.debug("exchange.abandoned")
         return response
 
     async def _collected(self, head: ResponseHead, chunks: AsyncIterator[bytes]) -> web.StreamResponse:

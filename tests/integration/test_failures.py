@@ -1,6 +1,7 @@
 """What goes wrong behind us, and what the client hears of it. Never 400, 404 or 405: those speak of versions."""
 
 import asyncio
+import gzip
 import socket
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from registry.api import frame
-from tests.fake_downstream import Connection, FakeDownstream, Received, answer, head
+from tests.fake_downstream import Connection, FakeDownstream, Received, answer, chunk, head
 from tests.integration.conftest import Plane, running
 from tests.raw_client import LIST, Answer, call, post, request
 
@@ -63,6 +64,11 @@ async def test_a_store_that_goes_away_before_the_list_leaves_gives_none(plane: P
     assert (reply.status, b'"b"' in reply.body) == (503, False)
 
 
+async def transfer_coded(_request: Received, connection: Connection) -> None:
+    fields = b"Content-Type: application/json\r\nTransfer-Encoding: gzip, chunked"
+    connection.write(b"HTTP/1.1 200 OK\r\n" + fields + b"\r\n\r\n" + chunk(gzip.compress(b"{}")) + b"0\r\n\r\n")
+
+
 UNUSABLE = {
     "a redirect": answer(b"", "", "307 Temporary Redirect", "Location: /mcp/"),
     "a redirect elsewhere": answer(b"", "", "302 Found", "Location: http://evil.example/"),
@@ -77,6 +83,8 @@ UNUSABLE = {
     "a tool without a name": answer(b'{"result":{"tools":[{"Name":"b"}]}}'),
     "a field that is not UTF-8": answer(b"{}", "application/json", "200 OK", "Mcp-Session-Id: \xe9"),
     "a part of a list": answer(b'"name":"b"}]}}', "application/json", "206 Partial Content"),
+    "a field with a control character": answer(b"{}", "application/json", "200 OK", "Mcp-Session-Id: a\x01b"),
+    "a transfer coding nobody asked for": transfer_coded,
     "no HTTP": None,
 }
 
@@ -84,6 +92,14 @@ UNUSABLE = {
 async def no_http(_request: Received, connection: Connection) -> None:
     connection.write(b"SSH-2.0-OpenSSH\r\n\r\n")
     connection.close()
+
+
+@pytest.mark.parametrize("kind", ["a field with a control character", "a transfer coding nobody asked for"])
+async def test_an_answer_to_a_call_that_cannot_be_passed_on_is_502(plane: Plane, kind: str) -> None:
+    """Its body is streamed, so this must be known before the first byte leaves."""
+    plane.downstream.script = UNUSABLE[kind] or no_http
+
+    assert error_of(await plane.ask(CALL)) == (502, "the id", -32603)
 
 
 @pytest.mark.parametrize("kind", UNUSABLE)

@@ -1,6 +1,9 @@
 """Answers that take their time: event by event, no faster than the client, and ended from either side."""
 
 import asyncio
+import logging
+import socket
+import struct
 
 import pytest
 
@@ -62,6 +65,28 @@ async def test_a_client_that_goes_away_ends_the_connection_downstream(
             await client.head()
 
     await plane.downstream.until(lambda downstream: not downstream.open_connections)
+
+
+async def test_a_client_that_resets_its_connection_is_no_error(plane: Plane, caplog: pytest.LogCaptureFixture) -> None:
+    """A client may go away at any time, also while we write to it; nobody has to look at that."""
+
+    async def flood(_request: Received, connection: Connection) -> None:
+        connection.write(head())
+        while True:
+            connection.write(chunk(b": " + b"x" * 65_000 + b"\n"))
+            await connection.drain()
+            await asyncio.sleep(0)  # lets the end of the connection be heard; nothing waits for it
+
+    plane.downstream.script = flood
+    for _ in range(10):
+        async with await Client.connect(plane.port) as client:
+            client.writer.write(post(call("a")))
+            await client.head()
+            reset_at_once = struct.pack("ii", 1, 0)
+            client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_at_once)
+        await plane.downstream.until(lambda downstream: not downstream.open_connections)
+
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(

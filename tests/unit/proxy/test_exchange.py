@@ -179,6 +179,8 @@ def test_an_answer_in_the_one_coding_that_was_asked_for_is_passed_on() -> None:
         (LIST, (*JSON, ("Content-Encoding", "gzip"))),
         (CALL, (*JSON, ("Content-Encoding", "br"))),
         (CALL, (*JSON, ("Mcp-Session-Id", "\udcff"))),
+        (CALL, (*JSON, ("Mcp-Session-Id", "a\x7f"))),
+        (CALL, (*JSON, ("Transfer-Encoding", "gzip, chunked"))),
         (LIST, (("Content-Type", "application/json; charset=utf-16"),)),
         (CALL, (("Content-Type", "text/event-stream; charset=utf-7"),)),
     ],

@@ -12,9 +12,11 @@ from proxy.headers import (
     check_request_fields,
     content_coding,
     forwarded_fields,
+    holds_control,
     is_utf8,
     media_type,
     returned_fields,
+    transfer_coding,
     values,
 )
 from proxy.jsonrpc import VERSION_KEY, Body, Message, Notification, Request, Response
@@ -463,3 +465,33 @@ def test_a_name_that_some_readers_take_for_one_of_ours_stays_here(name: str) -> 
 def test_no_part_of_an_answer_is_asked_for(name: str) -> None:
     """Half of a list looks like none."""
     assert forwarded_fields(((name, "bytes=50-"),), None) == (("Accept-Encoding", "identity"),)
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        (("A", "b"), False),
+        (("A", "b\tc"), False),
+        (("A", "b\x01"), True),
+        (("A", "b\x7f"), True),
+        (("A\x00", "b"), True),
+    ],
+)
+def test_a_control_character_other_than_a_tab_is_found(field: tuple[str, str], expected: bool) -> None:
+    """RFC 9110 section 5.5."""
+    assert holds_control((field,)) is expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], ""),
+        (["chunked"], ""),
+        (["Identity"], ""),
+        (["GZip, chunked"], "gzip"),
+        (["gzip", "deflate, chunked"], "gzip, deflate"),
+    ],
+)
+def test_a_transfer_coding_that_nobody_undoes_is_named(lines: list[str], expected: str) -> None:
+    """RFC 9112 section 6.1."""
+    assert transfer_coding(tuple(("Transfer-Encoding", line) for line in lines)) == expected
