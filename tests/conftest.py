@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from registry.mongo.store import MongoStore
 from tests.need import need
+
+settings.register_profile("shared machine", deadline=None)  # a stall there is no fault of the example it hits
+settings.load_profile("shared machine")
 
 _LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 

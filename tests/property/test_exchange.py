@@ -84,21 +84,27 @@ def assert_refused(outcome: Forward | Reply, messages: Sequence[Sent], *, is_alo
 
 
 def damaged(whole: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """The bytes with up to two pieces put in, or put in place of some; half of them where a member is due."""
+    """The bytes with up to two pieces put anywhere, or a member put in front of the others of some object."""
     breaking = (b'"', b",", b"{", b"}", b"]", b"\\", b"\n", b"\r", b"\n\n", b"\ndata: ", b": ", b"\0", b"\xff", b"NaN")
-    doubling = (b'"tools":[],', b'"Tools":1,', b'"method":"x",', b'"NAME":"x",')
     harmless = (b"", b" ", b"\t", b"\xef\xbb\xbf", b"x")
-    pieces = st.sampled_from(breaking) | st.sampled_from(doubling) | st.sampled_from(harmless)
+    members = (b'"tools":[],', b'"result":{},', b'"name":"x",', b'"method":"x",', b'"params":{},', b'"x":1,')
 
-    def put(data: bytes, changes: list[tuple[float, bool, int, bytes]]) -> bytes:
-        for place, is_member, cut_bytes, piece in changes:
-            near = int(place * len(data))
-            at = data.find(b"{", near) + 1 if is_member else near
+    def broken(data: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+        for place, cut_bytes, piece in changes:
+            at = place % (len(data) + 1)
             data = data[:at] + piece + data[at + cut_bytes :]
         return data
 
-    change = st.tuples(st.floats(0, 1), st.booleans(), st.sampled_from([0, 0, 0, 1, 5]), pieces)
-    return st.builds(put, whole, st.lists(change, max_size=2))
+    def doubled(data: bytes, place: int, member: bytes) -> bytes:
+        inside = [match.end() for match in re.finditer(rb"\{", data)]
+        at = inside[place % len(inside)]
+        return data[:at] + member + data[at:]
+
+    places = st.integers(0, 999)
+    change = st.tuples(places, st.sampled_from([0, 1, 5]), st.sampled_from(breaking + harmless))
+    return st.builds(broken, whole, st.lists(change, max_size=2)) | st.builds(
+        doubled, whole, places, st.sampled_from(members)
+    )
 
 
 @settings(max_examples=500)

@@ -135,6 +135,11 @@ def test_a_byte_order_mark_counts_at_the_start_of_the_stream_alone() -> None:
     first, second = whole((BOM + b"data: 1\n\n") * 2)
     assert (first.data, second.data) == (b"1", b"")
     assert only(BOM * 2 + b"data: 1\n\n").data == b""
+    assert [event.data for event in whole(b"\n" + BOM + b"data: 1\n\n")] == [b"", b""]
+
+
+def test_each_blank_line_between_events_leaves_by_itself() -> None:
+    assert raws(whole(b"\n\r\n\r\rdata: 1\n\n\n\n")) == [b"\n", b"\r\n", b"\r", b"\r", b"data: 1\n\n", b"\n", b"\n"]
 
 
 @pytest.mark.parametrize("tail", [b"data: 1", b"data: 1\n", b"id: 1\n: note", b"d", b""])
