@@ -142,10 +142,9 @@ class Exchange:
         return self._judge(messages, body)
 
     def _judge(self, messages: Body, body: bytes) -> Forward | Reply:
-        requests = [message for message in messages.messages if isinstance(message, Request)]
-        self._id = requests[0].id if requests and not messages.is_batch else None
-        self._is_subscription = self._id is not None and requests[0].method == LISTEN
-        self._may_bring_list = any(_asks_for_list(message) for message in messages.messages)
+        self._id = messages.only_id
+        self._is_subscription = self._id is not None and _method(messages.messages[0]) == LISTEN
+        self._may_bring_list = TOOLS_LIST in map(_method, messages.messages)
         verdicts = tuple(policy.decide(self._facts, message) for message in messages.messages)
         permits = tuple(verdict for verdict in verdicts if isinstance(verdict, Permit))
         if len(permits) < len(verdicts):
@@ -247,9 +246,9 @@ class Exchange:
             raise RuntimeError(f"not now: the exchange is {self._state.name}, not {state.name}")
 
 
-def _asks_for_list(message: Message) -> bool:
-    """Also without an id: lenient servers answer a notification too."""
-    return isinstance(message, Request | Notification) and message.method == TOOLS_LIST
+def _method(message: Message) -> str | None:
+    """Also of a notification, which lenient servers answer too; None for a response."""
+    return message.method if isinstance(message, Request | Notification) else None
 
 
 def _check_status(status: int) -> None:
@@ -264,8 +263,6 @@ def _check_status(status: int) -> None:
 def known_id(body: bytes) -> str | None:
     """The id of the one request in a body that is not going to be judged; None when there is no saying."""
     try:
-        messages = jsonrpc.parse(body)
+        return jsonrpc.parse(body).only_id
     except ProxyError as error:
         return error.id
-    first = messages.messages[0]
-    return first.id if isinstance(first, Request) and not messages.is_batch else None

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.errors import BadFields, HeaderMismatch, UnsupportedMedia
-from proxy.jsonrpc import VERSION_KEY, Body, Message, Request, Response
-from proxy.jsontext import string
+from proxy.jsonrpc import VERSION_KEY, Body, Message, Response
+from proxy.jsontext import has_lone_surrogate, string
 from proxy.ports import Fields
 from registry.credentials import holds_key, key_in
 
@@ -71,6 +71,9 @@ _NOT_FORWARDED = frozenset(
     }
 )
 
+_GUARDED = _HOP_BY_HOP | _NOT_FORWARDED | _END_TO_END
+"""With `Mcp-*`, `Proxy-*` and `X-Forwarded-*`: every name that something here looks at."""
+
 _NOT_RETURNED = frozenset(
     {
         "alt-svc",  # this and the next two speak for our whole origin; this one could lead clients past us
@@ -89,9 +92,6 @@ _OURS: Fields = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Polic
 """No answer of a downstream may run as a page of our origin, which all of them share with the console."""
 
 _UTF8 = re.compile(r';[ \t]*charset=("?)utf-?8\1[ \t]*(?:;|\Z)', re.IGNORECASE | re.ASCII)
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
-"""What the HTTP library puts where bytes are not UTF-8."""
-
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 """Never in a field (RFC 9110 5.5); the HTTP library reads it in an answer and does not write it."""
 
@@ -119,7 +119,7 @@ def charset_is_utf8(fields: Fields) -> bool:
 
 def is_utf8(fields: Fields) -> bool:
     """False when a line has bytes that are not UTF-8: the HTTP library would leave them out on the way on."""
-    return not any(_LONE_SURROGATE.search(name + value) for name, value in fields)
+    return not any(has_lone_surrogate(name + value) for name, value in fields)
 
 
 def holds_control(fields: Fields) -> bool:
@@ -175,8 +175,7 @@ def check_mcp_fields(fields: Fields, body: Body) -> None:
     for message in body.messages:
         for name, said in _mirrored(message).items():
             if any(_readable(name, value) != said for value in values(fields, name)):
-                id_text = message.id if isinstance(message, Request) and not body.is_batch else None
-                raise HeaderMismatch(f"the {name} field does not match the body", id=id_text)
+                raise HeaderMismatch(f"the {name} field does not match the body", id=body.only_id)
 
 
 def _mirrored(message: Message) -> dict[str, str | None]:
@@ -230,8 +229,7 @@ def _stays(name: str, stays: frozenset[str]) -> bool:
 def _is_disguised(name: str) -> bool:
     """A name that CGI-like readers take for one that we judge: they cannot tell `_` from `-`."""
     dashed = name.lower().replace("_", "-")
-    known = _HOP_BY_HOP | _NOT_FORWARDED | _END_TO_END
-    return "_" in name and (dashed in known or dashed.startswith(("mcp-", "proxy-", "x-forwarded-")))
+    return "_" in name and (dashed.startswith("mcp-") or _stays(dashed, _GUARDED))
 
 
 def _is_credential(field: tuple[str, str], key: str | None) -> bool:

@@ -7,14 +7,13 @@ Invariant: whatever a reader in the field would run as `tools/call` of a name, `
 exactly that name, or refuses.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proxy import jsontext
 from proxy.errors import InvalidRequest, ParseError
-from proxy.jsontext import Array, Document, NotJson, Number, Object, Opaque, Shape, string
+from proxy.jsontext import Array, Document, NotJson, Number, Object, Opaque, Shape, has_lone_surrogate, string
 
 TOOLS_CALL = "tools/call"
 """The one method that runs a tool; compared exactly, since no server folds it."""
@@ -61,6 +60,12 @@ class Body:
     messages: tuple[Message, ...]
     is_batch: bool
 
+    @property
+    def only_id(self) -> str | None:
+        """The id of the one request; None for a batch, which has several, and where no answer is wanted."""
+        first = self.messages[0]
+        return first.id if isinstance(first, Request) and not self.is_batch else None
+
 
 _PARAMS = Shape({"_meta": Shape()})
 _BODY = Shape({"params": _PARAMS}, elements=Shape({"params": _PARAMS}))
@@ -68,7 +73,6 @@ _BODY = Shape({"params": _PARAMS}, elements=Shape({"params": _PARAMS}))
 _NAMES = ("jsonrpc", "id", "method", "params", "name", "uri", "result", "error", "_meta", "taskId", VERSION_KEY)
 _DECIDING = {name.casefold(): name for name in _NAMES}
 _MIRRORED = ("name", "uri", "taskId")
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def parse(body: bytes) -> Body:
@@ -161,7 +165,7 @@ def _check_decodable(method: str, params: Mapping[str, Any]) -> None:
     meta = params.get("_meta")
     version = meta.get(VERSION_KEY) if isinstance(meta, Mapping) else None
     for value in (method, version, *(params.get(name) for name in _MIRRORED)):
-        if _LONE_SURROGATE.search(string(value) or ""):
+        if has_lone_surrogate(string(value) or ""):
             raise _Doubt("a lone surrogate stands in a string that decides")
 
 

@@ -24,6 +24,7 @@ MAX_WALKED = 20_000
 a message has a dozen."""
 
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # an open string runs to the end: linear time
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -141,6 +142,11 @@ def ambiguity(names: Iterable[str], deciding: Mapping[str, str]) -> str | None:
 def string(value: Any) -> str | None:
     """The value when it is a JSON string, else None; a `Number` is none, though Python takes it for a str."""
     return value if isinstance(value, str) and not isinstance(value, Number) else None
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """True for a text that has no UTF-8 form: an escape that names half a character, or bytes that are not UTF-8."""
+    return _LONE_SURROGATE.search(text) is not None
 
 
 def decoded(node: Node) -> Any:

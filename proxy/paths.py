@@ -7,11 +7,12 @@ places is no address of ours.
 import re
 from dataclasses import dataclass
 
+from registry.paths import path_fault
+
 PREFIX = "/proxy"
 """Below it is the data plane."""
 
 _ALIASES = ("", "/", "/mcp")  # `/sse` belongs to HTTP+SSE servers, of which none can be registered yet
-_SERVER_PATH = re.compile(r"(?:/[a-z0-9][a-z0-9._-]*)*/(?!(?:mcp|sse)\Z)[a-z0-9][a-z0-9._-]*")
 _ORIGIN_FORM = re.compile(r"(/[!\"$->@-~]*)(?:\?([!\"$-~]*))?")  # visible ASCII without `#`
 
 
@@ -44,6 +45,6 @@ def server_path(raw_path: str) -> str | None:
     """
     for alias in _ALIASES:
         candidate = raw_path.removesuffix(alias)
-        if raw_path.endswith(alias) and _SERVER_PATH.fullmatch(candidate):
+        if raw_path.endswith(alias) and path_fault(candidate) is None:
             return candidate
     return None

@@ -57,7 +57,7 @@ def refused(body: Body, verdicts: Sequence[Permit | Refusal]) -> Reply:
     """
     refusals = tuple(verdict for verdict in verdicts if isinstance(verdict, Refusal))
     if refusals[0].reason in _ABOUT_SERVER:  # the same for every message of the body
-        return turned_away(refusals[0], _only_id(body))
+        return turned_away(refusals[0], body.only_id)
     errors = tuple(_errors(body, verdicts))
     if not errors:
         return Reply(202, (), refusals=refusals)
@@ -70,11 +70,6 @@ def _errors(body: Body, verdicts: Sequence[Permit | Refusal]) -> Iterator[bytes]
             yield error(message.id, INVALID_PARAMS, f"Unknown tool: {verdict.tool}")
         elif isinstance(message, Request):
             yield error(message.id, INVALID_REQUEST, "batch refused")
-
-
-def _only_id(body: Body) -> str | None:
-    first = body.messages[0]
-    return first.id if isinstance(first, Request) and not body.is_batch else None
 
 
 def turned_away(refusal: Refusal, id_text: str | None = None) -> Reply:

@@ -14,7 +14,7 @@ from typing import Any
 
 from proxy import jsontext
 from proxy.edits import Edit
-from proxy.jsontext import Array, NotJson, Number, Object, Opaque, Shape, string
+from proxy.jsontext import Array, NotJson, Number, Object, Opaque, Shape, has_lone_surrogate, string
 
 _MARKER = re.compile(rb'"tool(?:s|\xc5\xbf)"|\\u|\0', re.IGNORECASE)
 """No text without it has a member that any reader takes for `tools`: some fold case, and U+017F folds to `s`; some
@@ -22,8 +22,6 @@ guess UTF-16 or UTF-32, which is full of NUL."""
 
 _MAX_WALKED = 1_000_000
 """Members of all tools together: what the limit of an event could hold of the smallest ones."""
-
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 _RESULT = Shape({"tools": Shape(elements=Shape())})
 _MESSAGES = Shape({"result": _RESULT}, elements=Shape({"result": _RESULT}))
@@ -142,7 +140,7 @@ def _tools(node: jsontext.Node) -> Iterator[_Tool]:
 def _name(tool: Object) -> str:
     node = _opaque(tool, "name")
     name = None if node is None else string(node.value)
-    if name is None or _LONE_SURROGATE.search(name):  # no store can hold such a name, so no switch could name it
+    if name is None or has_lone_surrogate(name):  # no store can hold such a name, so no switch could name it
         raise UnreadableList("an element of `tools` has no name")
     return name
 
