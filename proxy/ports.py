@@ -3,7 +3,7 @@
 `Fields` are header lines in their order, names as they came; comparing them ignores case.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -85,7 +85,7 @@ class DownstreamAnswer(Protocol):
         """All header lines, in order."""
         ...
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives, never decoded. Raises DownstreamUnusable when it ends before its framing says."""
         ...
 

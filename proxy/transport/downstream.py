@@ -8,7 +8,7 @@ Invariant: takes a `Forward` and nothing else, so that nothing goes downstream w
 import asyncio
 import contextlib
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from types import TracebackType
 
 import aiohttp
@@ -125,7 +125,7 @@ class Answer:
         """All header lines, in order."""
         return tuple(self._response.headers.items())
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives. Raises DownstreamUnusable when it ends before its framing says."""
         try:
             async for chunk in self._response.content.iter_any():

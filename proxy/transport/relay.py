@@ -7,8 +7,10 @@ taken for a whole one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+import socket
+import struct
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 import structlog
@@ -24,6 +26,9 @@ from registry.access import Refusal
 from registry.model import Asked
 
 log = structlog.get_logger(__name__)
+
+_RESET_AT_ONCE = struct.pack("ii", 1, 0)
+"""Of SO_LINGER (socket(7)): on, for no time."""
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -77,7 +82,7 @@ class Relay:
             log.debug("exchange.abandoned")
         return response
 
-    async def _collected(self, head: ResponseHead, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+    async def _collected(self, head: ResponseHead, chunks: AsyncGenerator[bytes, None]) -> web.StreamResponse:
         body = bytearray()
 
         async def collect(piece: bytes) -> None:
@@ -86,9 +91,10 @@ class Relay:
         await self._pump(chunks, collect)
         return whole(head.status, head.fields, bytes(body))
 
-    async def _pump(self, chunks: AsyncIterator[bytes], write: Write) -> None:
-        async for chunk in chunks:
-            await self._release(self._exchange.receive_response_data(chunk), write)
+    async def _pump(self, chunks: AsyncGenerator[bytes, None], write: Write) -> None:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                await self._release(self._exchange.receive_response_data(chunk), write)
         await self._release(self._exchange.receive_response_eof(), write)
 
     async def _release(self, outputs: Iterable[bytes | Held], write: Write) -> None:
@@ -106,10 +112,16 @@ class Relay:
         if self._response is None:
             return None
         if request.transport is not None and request.version < HttpVersion11:
-            request.transport.abort()  # HTTP/1.0 has no framing but the end itself, so the end must be an error
+            _reset(request.transport)  # HTTP/1.0 has no framing but the end itself, so the end must be an error
         elif request.transport is not None:
             request.transport.close()  # what was written arrives, the last chunk does not
         return self._response
+
+
+def _reset(transport: asyncio.BaseTransport) -> None:
+    """End the connection with a TCP reset: a mere close, also by `abort`, looks like an ordinary end."""
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_ONCE)
+    transport.close()
 
 
 def _promised_length(head: ResponseHead, answer: DownstreamAnswer) -> int | None:
@@ -118,7 +130,7 @@ def _promised_length(head: ResponseHead, answer: DownstreamAnswer) -> int | None
     return int(lengths[0]) if head.mode is Mode.STREAM and lengths else None
 
 
-async def until(end: asyncio.Event, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def until(end: asyncio.Event, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """The chunks, until they end or `end` is set, whichever is first."""
     ended = asyncio.ensure_future(end.wait())
     pending: set[asyncio.Future[Any]] = {ended}
@@ -134,7 +146,8 @@ async def until(end: asyncio.Event, chunks: AsyncIterator[bytes]) -> AsyncIterat
     finally:
         for future in pending:
             future.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+async def _next(chunks: AsyncGenerator[bytes, None]) -> bytes | None:
     return await anext(chunks, None)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -187,7 +188,7 @@ async def test_idle_streams_end_when_the_service_does(plane: Plane, data: bytes)
 async def test_until_ends_at_its_signal_and_lets_go_of_what_it_waited_for() -> None:
     end, is_closed = asyncio.Event(), asyncio.Event()
 
-    async def silent() -> object:
+    async def silent() -> AsyncGenerator[bytes, None]:
         try:
             yield b"one"
             await for_ever()
@@ -195,9 +196,21 @@ async def test_until_ends_at_its_signal_and_lets_go_of_what_it_waited_for() -> N
             is_closed.set()
 
     got = []
-    async for piece in until(end, silent()):  # type: ignore[arg-type]
+    async for piece in until(end, silent()):
         got.append(piece)
         end.set()
 
     await is_closed.wait()
     assert got == [b"one"]
+
+
+async def test_a_cut_answer_of_http_1_0_ends_in_an_error_since_a_mere_end_would_look_whole(plane: Plane) -> None:
+    async def unreadable(_request: Received, connection: Connection) -> None:
+        connection.write(head() + chunk(EVENT) + chunk(b'data: {"result":{"tools":[{"name":"b"}]}\n\n') + b"0\r\n\r\n")
+
+    plane.downstream.script = unreadable
+    async with await Client.connect(plane.port) as client:
+        client.writer.write(post(LIST).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+
+        with pytest.raises(ConnectionResetError):
+            await client.reader.read()
