@@ -2,8 +2,8 @@
 
 RegistryError
     StoreUnavailable      the authority could not be read or written in time: not knowing means refusing
+        OutcomeUnknown    a change was under way at its deadline; it may or may not have been committed
     StoreUnusable         the store is of a kind that we cannot work on; its sentence says what to do
-    OutcomeUnknown        a change was under way at its deadline; it may or may not have been committed
     NotFound              no such thing, or not visible to this principal
     Forbidden             visible, but the right is missing
     Unauthenticated       no key, or not a valid one

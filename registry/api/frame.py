@@ -55,7 +55,7 @@ async def _admit(request: web.Request) -> None:
 
 
 async def _body(request: web.Request) -> bytes:
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
         raise BadRequest(415, "unsupported_media_type", "the body must not be compressed")
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):

@@ -19,6 +19,7 @@ class Reads:
 
     def __init__(self) -> None:
         self.begun: list[frozenset[Asked]] = []
+        self.running = self.most_at_once = 0
         self._changed = asyncio.Event()
         self._ends: list[asyncio.Future[None]] = []
 
@@ -27,7 +28,12 @@ class Reads:
         self.begun.append(asked)
         self._ends.append(asyncio.get_running_loop().create_future())
         self._changed.set()
-        await self._ends[number]
+        self.running += 1
+        self.most_at_once = max(self.most_at_once, self.running)
+        try:
+            await self._ends[number]
+        finally:
+            self.running -= 1
         return {one: Facts(NOW + timedelta(seconds=number)) for one in asked}
 
     async def until(self, count: int) -> None:
@@ -131,6 +137,7 @@ async def test_never_more_than_two_reads_run(reads: Reads) -> None:
 
     assert all(isinstance(error, StoreUnavailable) for error in await asyncio.gather(*answers, return_exceptions=True))
     assert len(reads.begun) >= 2
+    assert reads.most_at_once == 2
     await freshness.close()
 
 
