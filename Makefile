@@ -42,7 +42,7 @@ clean: ## remove the environment and all caches; your data in .sluicegate stays
 
 # Universal: one file for every platform and Python version; hashes, and no index named.
 define compile
-$(UV) pip compile pyproject.toml --extra embedded --extra demo --group build $(2) \
+$(UV) pip compile pyproject.toml --extra embedded --extra demo --extra semantic --extra weaviate --group build $(2) \
 	--universal --python-version 3.11 --generate-hashes --quiet \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file $(1)
 endef

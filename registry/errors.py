@@ -10,6 +10,9 @@ RegistryError
     Conflict              the thing exists already
     Invalid               the request makes no sense; names the field
     DownstreamFailed      a downstream did not give its tools
+    IndexUnavailable      a search index is not there, or not in time; it may come back by itself
+    IndexUnusable         a search index that a person has to look at: wrong key, other schema, unsupported version
+    EmbedderUnusable      the embedding model is not there, or not the one that it says it is
 
 `code` is for programs and never changes; the message is for a person.
 """
@@ -81,3 +84,21 @@ class DownstreamFailed(RegistryError):
     """A downstream did not give its tools; the message says why, without its address or any credential."""
 
     code = "downstream_failed"
+
+
+class IndexUnavailable(RegistryError):
+    """A search index is not there, or did not answer in time."""
+
+    code = "index_unavailable"
+
+
+class IndexUnusable(RegistryError):
+    """A search index cannot be used until a person has done something; the message says what."""
+
+    code = "index_unusable"
+
+
+class EmbedderUnusable(RegistryError):
+    """The embedding model cannot be used; the message says why."""
+
+    code = "embedder_unusable"

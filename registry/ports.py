@@ -7,6 +7,9 @@ that may fail for want of the store raises `StoreUnavailable`, never a driver's 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from registry.access import Permit
+from registry.calls import CallError, CallResult, Progress, ToolCall
+from registry.indexing import Changes, Hit, SearchQuery, ToolEntry, Vector
 from registry.model import (
     AccessEntry,
     Activity,
@@ -148,4 +151,75 @@ class CatalogueSource(Protocol):
 
     async def snapshot(self, url: str) -> Snapshot:
         """All pages of `tools/list` and the declared capabilities. Raises DownstreamFailed."""
+        ...
+
+
+class ToolIndex(Protocol):
+    """A copy of all tools that can be searched. It decides nothing; the authority is asked about every hit.
+
+    Every method raises IndexUnavailable (not there, or not in time; it may come back by itself) and IndexUnusable
+    (a person has to do something: a wrong key, another schema, an unsupported version).
+    """
+
+    async def prepare(self) -> None:
+        """Create what is missing, bring an older form up to date. Called again after every failure."""
+        ...
+
+    async def server_ids(self) -> frozenset[str]:
+        """The servers that it holds entries of."""
+        ...
+
+    async def stored(self, server_id: str) -> Mapping[str, ToolEntry]:
+        """What it holds of one server, by entry id."""
+        ...
+
+    async def write(self, changes: Changes, vectors: Mapping[str, Vector]) -> None:
+        """Apply the changes; a part may have been applied when it raises.
+
+        `vectors` are by text, for those entries whose `vector_source` is set.
+        """
+        ...
+
+    async def clear(self) -> None:
+        """Remove everything of ours, so that `prepare` starts from nothing."""
+        ...
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+        """The best hits, best first, at most `query.limit`; fewer only when no more match."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """Names the model and its version: vectors of two names do not compare."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """One vector per text, in order, off the event loop. Raises EmbedderUnusable."""
+        ...
+
+
+class VectorCache(Protocol):
+    """Keeps vectors over a restart. Best effort: what it has lost is computed again."""
+
+    def load(self, name: str) -> Mapping[str, Vector]:
+        """All vectors of one embedder, by text. Blocks."""
+        ...
+
+    def save(self, name: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep these too. Blocks."""
+        ...
+
+
+class ToolCaller(Protocol):
+    """Calls a tool of a downstream. The only way to one that does not relay a client's own bytes."""
+
+    async def call(self, permit: Permit, call: ToolCall, on_progress: Progress | None = None) -> CallResult | CallError:
+        """Call the tool that the permit names, once. Cancelling it cancels the call downstream.
+
+        Raises DownstreamFailed when there is no answer, or none in time.
+        """
         ...
