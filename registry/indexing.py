@@ -17,7 +17,7 @@ from registry.model import Server, ServerPolicy, Switch
 from registry.words import stems
 
 Vector: TypeAlias = "array[float]"
-"""An embedding: an array of float32 ("f"), of length 1. It is small, typed, and numerical libraries share its memory."""
+"""An embedding: an array of float32 ("f"), of length 1. Small, typed, and numerical libraries share its memory."""
 
 DESCRIPTION_CHARS = 300
 """Of a description that are indexed. Measured: more lowers the quality of the ranking and doubles the time."""
@@ -31,7 +31,8 @@ class ToolEntry:
     """One tool as an index holds it.
 
     `text` is what is searched: embedded as it is, ranked by words through `searched_terms`. `revision` is the policy
-    revision at the time of writing; it is told, never compared. `vector_source` names the embedder whose vector of `text` is stored with it, empty while there is none.
+    revision at the time of writing; it is told, never compared. `vector_source` names the embedder whose vector of
+    `text` is stored with it, empty while there is none.
     """
 
     server_id: str
