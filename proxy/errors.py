@@ -7,6 +7,10 @@ ProxyError                        status  code
         HeaderMismatch               400  -32020   a mirrored header disagrees with the body
         BadFields                    400  -32600   header lines that contradict each other
         UnsupportedMedia             415  -32600   a charset or coding we do not read
+        NotAcceptable                406  -32600   an answer that the client can read cannot be made
+        UnsupportedVersion           400  -32022   a protocol version that is not spoken; tells those that are
+        MethodNotFound               404  -32601
+        InvalidParams                400  -32602
         BodyTooLarge                 413  -32600
         BodyTimeout                  408  -32600   the body did not arrive in time
     OwnFailure                            never 400, 404 or 405: dual-era clients read those as signs of a version
@@ -16,8 +20,10 @@ ProxyError                        status  code
         DownstreamTimeout            504  -32603
 
 Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 for -32020; DESIGN 3 (Own failures).
-Each instance may carry `id`: the JSON text of the caller's id, None while it is not known.
+Each instance may carry `id`: the JSON text of the caller's id, None while it is not known; and `data`, decoded JSON.
 """
+
+from typing import Any
 
 
 class ProxyError(Exception):
@@ -26,9 +32,10 @@ class ProxyError(Exception):
     status = 500
     code = -32603
 
-    def __init__(self, message: str, *, id: str | None = None) -> None:
+    def __init__(self, message: str, *, id: str | None = None, data: Any = None) -> None:
         super().__init__(message)
         self.id = id
+        self.data = data
 
 
 class ClientFault(ProxyError):
@@ -62,6 +69,31 @@ class UnsupportedMedia(ClientFault):
     """A charset other than UTF-8, or a content coding."""
 
     status = 415
+
+
+class NotAcceptable(ClientFault):
+    """The client reads no form of answer that can be made."""
+
+    status = 406
+
+
+class UnsupportedVersion(ClientFault):
+    """A protocol version that is not spoken here."""
+
+    code = -32022
+
+
+class MethodNotFound(ClientFault):
+    """No such method."""
+
+    status = 404
+    code = -32601
+
+
+class InvalidParams(ClientFault):
+    """The parameters of a method that make no sense."""
+
+    code = -32602
 
 
 class BodyTooLarge(ClientFault):

@@ -72,7 +72,7 @@ _NOT_FORWARDED = frozenset(
 )
 
 _GUARDED = _HOP_BY_HOP | _NOT_FORWARDED | _END_TO_END
-"""With `Mcp-*`, `Proxy-*` and `X-Forwarded-*`: every name that something here looks at."""
+"""With `Mcp-*`, `Proxy-*`, `X-Forwarded-*` and `X-Sluicegate-*`: every name that something here looks at."""
 
 _NOT_RETURNED = frozenset(
     {
@@ -108,6 +108,12 @@ def media_type(fields: Fields) -> str:
     """The media type without parameters, lower case; empty unless there is exactly one Content-Type."""
     found = values(fields, "content-type")
     return found[0].partition(";")[0].rstrip(" \t").lower() if len(found) == 1 else ""
+
+
+def accepts(fields: Fields, wanted: str) -> bool:
+    """May an answer have this media type? Without the field it may (RFC 9110 12.5.1); qualities are not weighed."""
+    ranges = {member.partition(";")[0].rstrip() for member in _listed(fields, "accept")}
+    return not ranges or not ranges.isdisjoint({wanted, wanted.partition("/")[0] + "/*", "*/*"})
 
 
 def charset_is_utf8(fields: Fields) -> bool:
@@ -223,7 +229,7 @@ def forwarded_fields(fields: Fields, key: str | None) -> Fields:
 
 
 def _stays(name: str, stays: frozenset[str]) -> bool:
-    return name in stays or name.startswith(("proxy-", "x-forwarded-"))
+    return name in stays or name.startswith(("proxy-", "x-forwarded-", "x-sluicegate-"))
 
 
 def _is_disguised(name: str) -> bool:

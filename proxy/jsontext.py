@@ -9,6 +9,7 @@ that decide.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -156,6 +157,31 @@ def decoded(node: Node) -> Any:
     if isinstance(node, Array):
         return [decoded(element) for element in node.elements]
     return node.value
+
+
+def plain(value: Any) -> Any:
+    """A decoded value with Python's own numbers in place of `Number`.
+
+    Raises:
+        ValueError: a number that no float holds.
+    """
+    match value:
+        case Number():
+            return _number(value)
+        case dict():
+            return {name: plain(item) for name, item in value.items()}
+        case list():
+            return [plain(item) for item in value]
+    return value
+
+
+def _number(text: str) -> int | float:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is out of range")
+    return number
 
 
 def _text_of(body: bytes) -> str:

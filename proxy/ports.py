@@ -3,12 +3,13 @@
 `Fields` are header lines in their order, names as they came; comparing them ignores case.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from registry.access import Permit, Refusal
+from registry.calls import CallError, CallResult, Progress, ToolCall
 from registry.model import Asked, Facts, ServerPolicy
 
 Fields = tuple[tuple[str, str], ...]
@@ -103,4 +104,26 @@ class Downstream(Protocol):
             DownstreamTimeout: no connection or no head in time.
             DownstreamUnusable: the answer breaks HTTP.
         """
+        ...
+
+
+class ToolCaller(Protocol):
+    """Calls a tool of a downstream for the gateway."""
+
+    async def call(self, permit: Permit, call: ToolCall, on_progress: Progress | None = None) -> CallResult | CallError:
+        """Call the tool that the permit names, once; cancelling it cancels the call. Raises OwnFailure."""
+        ...
+
+
+class FindRefused(Exception):
+    """A search that is not carried out; one sentence for a model."""
+
+
+class Finder(Protocol):
+    """Finds tools that a caller may use."""
+
+    async def find(
+        self, key_hash: str | None, query: str, limit: int, server: str | None, *, include_disabled: bool
+    ) -> Mapping[str, Any]:
+        """The answer as the API gives it: `{tools, degraded, truncated}`. Raises FindRefused and PolicyUnknown."""
         ...

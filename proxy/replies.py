@@ -10,6 +10,7 @@ Invariant: a refused tool is answered as a server without that tool would answer
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from proxy.errors import ProxyError
 from proxy.jsonrpc import Body, Request
@@ -29,21 +30,32 @@ _FIELDS_OF: Mapping[int, Fields] = {
 """What RFC 9110 asks for beside these statuses."""
 
 
-def error(id_text: str | None, code: int, message: str) -> bytes:
+def error(id_text: str | None, code: int, message: str, data: Any = None) -> bytes:
     """One JSON-RPC error.
 
     Args:
         id_text: the JSON text of the caller's id, repeated as spelled; None when it is not known.
         code: of JSON-RPC or MCP.
         message: any code points, lone surrogates included; leaves as ASCII.
+        data: decoded JSON for programs, None for none.
     """
-    detail = json.dumps({"code": code, "message": message}, separators=(",", ":"))
-    return f'{{"jsonrpc":"2.0","id":{id_text or "null"},"error":{detail}}}'.encode()
+    content = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return f'{{"jsonrpc":"2.0","id":{id_text or "null"},"error":{json_text(content)}}}'.encode()
 
 
 def for_error(fault: ProxyError) -> Reply:
     """The answer to an exchange that cannot go on."""
-    return Reply(fault.status, _JSON, error(fault.id, fault.code, str(fault)))
+    return Reply(fault.status, _JSON, error(fault.id, fault.code, str(fault), fault.data))
+
+
+def result(id_text: str, content: Mapping[str, Any]) -> bytes:
+    """One JSON-RPC result of ours; `id_text` as for `error`. Leaves as ASCII."""
+    return f'{{"jsonrpc":"2.0","id":{id_text},"result":{json_text(content)}}}'.encode()
+
+
+def json_text(value: Any) -> str:
+    """Decoded JSON as compact ASCII text."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def refused(body: Body, verdicts: Sequence[Permit | Refusal]) -> Reply:

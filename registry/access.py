@@ -64,6 +64,12 @@ class Refusal:
     tool: str | None = None
 
 
+def enter(facts: Facts) -> Refusal | None:
+    """May this principal use tools at all? Rows 1 and 2; None when it may."""
+    reason = next(_key_reasons(facts), None)
+    return None if reason is None else Refusal(reason)
+
+
 def use_server(facts: Facts) -> Permit | Refusal:
     """May messages that name no tool reach this server? Rows 1 to 3, and a readable policy."""
     reason = next(_server_reasons(facts), None)
@@ -89,12 +95,16 @@ def use_tool(facts: Facts, tool: str, arguments: Any = None) -> Permit | Refusal
     return Permit(entered.server, tool, entered.revision, _SEAL)
 
 
-def _server_reasons(facts: Facts) -> Iterator[Reason]:
+def _key_reasons(facts: Facts) -> Iterator[Reason]:
     key = valid_key(facts)
     if key is None:
         yield Reason.KEY_INVALID
     elif Scope.MCP not in key.scopes:
         yield Reason.SCOPE_MCP
+
+
+def _server_reasons(facts: Facts) -> Iterator[Reason]:
+    yield from _key_reasons(facts)
     if facts.server is None or not facts.server.enabled or not may_view(facts):
         yield Reason.NOT_VISIBLE
     if facts.server is not None and facts.server.fault is not None:

@@ -11,12 +11,15 @@ import uuid
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from registry.model import Server, ServerPolicy, Switch
 from registry.words import stems
 
-Vector: TypeAlias = "array[float]"
+if TYPE_CHECKING:
+    Vector: TypeAlias = array[float]
+else:
+    Vector = array  # takes no parameter before Python 3.12
 """An embedding: an array of float32 ("f"), of length 1. Small, typed, and numerical libraries share its memory."""
 
 DESCRIPTION_CHARS = 300
@@ -152,6 +155,17 @@ def difference(wanted: Iterable[ToolEntry], stored: Mapping[str, ToolEntry]) -> 
         elif (before.tool_enabled, before.server_enabled) != (entry.tool_enabled, entry.server_enabled):
             flips.append(replace(entry, vector_source=before.vector_source))
     return Changes(tuple(flips), tuple(upserts), frozenset(stored.keys() - by_id.keys()))
+
+
+def written(wanted: Iterable[ToolEntry], stored: Mapping[str, ToolEntry]) -> dict[str, ToolEntry]:
+    """What an index holds once the difference of the two is applied, by id."""
+    return {entry.id: _keeping_vector(entry, stored.get(entry.id)) for entry in wanted}
+
+
+def _keeping_vector(entry: ToolEntry, before: ToolEntry | None) -> ToolEntry:
+    if before is None or entry.vector_source or _rewritten(before, entry):
+        return entry
+    return replace(entry, vector_source=before.vector_source)
 
 
 def _rewritten(before: ToolEntry, after: ToolEntry) -> bool:

@@ -4,12 +4,14 @@ Every port has an in-memory twin in `registry.memory` and a real edge; one contr
 that may fail for want of the store raises `StoreUnavailable`, never a driver's error.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from registry.access import Permit
 from registry.calls import CallError, CallResult, Progress, ToolCall
+from registry.changes import StoreChange
 from registry.indexing import Changes, Hit, SearchQuery, ToolEntry, Vector
+from registry.mirroring import MirrorLease, MirrorStatus, Order
 from registry.model import (
     AccessEntry,
     Activity,
@@ -121,6 +123,14 @@ class ServerStore(Protocol):
         """All servers, by path, unreadable ones included (see `policy.fault`)."""
         ...
 
+    async def ids(self) -> frozenset[str]:
+        """The ids of all servers."""
+        ...
+
+    async def some(self, ids: Collection[str]) -> Sequence[Server]:
+        """Those of these ids that are there, in any order. For a bounded number: each can be a megabyte."""
+        ...
+
 
 class KeyStore(Protocol):
     """Reads keys; never a secret."""
@@ -143,6 +153,37 @@ class Health(Protocol):
 
     async def ping(self) -> None:
         """Return when it answers. Raises StoreUnavailable."""
+        ...
+
+
+class ChangeFeed(Protocol):
+    """Hears of every change in the store, whoever makes it."""
+
+    def changes(self) -> AsyncGenerator[StoreChange, None]:
+        """Endless. EVERYTHING first, and again whenever changes may have been missed; breaks are mended inside."""
+        ...
+
+
+class LeaseStore(Protocol):
+    """The lease by which one replica at a time mirrors. Every method raises StoreUnavailable."""
+
+    async def hold(self, holder: str, ttl_s: float, statuses: Sequence[MirrorStatus]) -> MirrorLease:
+        """Take the lease if it is free, keep it if it is `holder`'s, for `ttl_s` from now by the store's clock.
+
+        `statuses` are stored if `holder` holds it then. Returns the lease as it is now, whoever holds it.
+        """
+        ...
+
+    async def release(self, holder: str) -> None:
+        """Give it up, if `holder` holds it."""
+        ...
+
+    async def read(self) -> MirrorLease:
+        """The lease as it is now."""
+        ...
+
+    async def order(self, order: Order) -> None:
+        """Count this order up; the holder sees it when it next renews."""
         ...
 
 
@@ -186,6 +227,30 @@ class ToolIndex(Protocol):
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """The best hits, best first, at most `query.limit`; fewer only when no more match."""
+        ...
+
+
+class FlagStore(Protocol):
+    """The collection of another registry, of which only the flag is ours to set. Raises as ToolIndex does."""
+
+    async def prepare(self) -> None:
+        """Check that it has what is needed; creates nothing."""
+        ...
+
+    async def flags(self, server: str) -> Mapping[str, Sequence[tuple[str, bool | None]]]:
+        """The objects of one server by tool name: their ids, and the flag as it is (None: not set)."""
+        ...
+
+    async def set_flags(self, flags: Mapping[str, bool]) -> None:
+        """Set the flag of these objects, by id; an object that is gone meanwhile is passed over."""
+        ...
+
+
+class PropertyAdder(Protocol):
+    """Gives the collection of another registry the one property that it lacks."""
+
+    async def add_property(self) -> None:
+        """Add `tool_enabled`; harmless when it is there. Raises as ToolIndex does."""
         ...
 
 

@@ -11,13 +11,14 @@ import structlog
 from aiohttp import web
 
 from proxy import replies
-from proxy.errors import BadFields, BodyTimeout, BodyTooLarge, PolicyUnknown, ProxyError
+from proxy.errors import PolicyUnknown, ProxyError
 from proxy.exchange import Exchange, RequestHead, known_id
 from proxy.paths import PREFIX, Target, server_path, split_target
 from proxy.ports import DataPlaneSettings, Downstream, Fields, Policies, Reply
 from proxy.transport.answer import authored, strip_added
+from proxy.transport.intake import key_of, read_body
 from proxy.transport.relay import Relay
-from registry.credentials import AmbiguousCredentials, key_hash, presented_key
+from registry.credentials import key_hash
 from registry.model import Asked
 
 log = structlog.get_logger(__name__)
@@ -56,8 +57,8 @@ class DataPlane:
     async def _served(self, request: web.Request, target: Target, path: str) -> web.StreamResponse:
         fields: Fields = tuple(request.headers.items())
         try:
-            body = await self._body(request)
-            key = _key(fields)
+            body = await read_body(request, self._settings)
+            key = key_of(fields)
             asked = Asked(None if key is None else key_hash(key), path)
             exchange = await self._judged(RequestHead(request.method, target.query, fields, key), asked, body)
         except ProxyError as error:
@@ -75,29 +76,6 @@ class DataPlane:
             raise
         _bind(facts.key.id if facts.key else None, facts.server.server_id if facts.server else None)
         return Exchange(facts, head, self._settings)
-
-    async def _body(self, request: web.Request) -> bytes:
-        limit = self._settings.max_body_bytes
-        too_large = BodyTooLarge(f"the body is over {limit} bytes")
-        if (request.content_length or 0) > limit:
-            raise too_large
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._settings.body_timeout_s):
-                async for chunk in request.content.iter_any():
-                    body += chunk
-                    if len(body) > limit:
-                        raise too_large
-        except TimeoutError as exc:
-            raise BodyTimeout("the body did not arrive in time") from exc
-        return bytes(body)
-
-
-def _key(fields: Fields) -> str | None:
-    try:
-        return presented_key(fields)
-    except AmbiguousCredentials as exc:
-        raise BadFields(str(exc)) from exc
 
 
 def _bind(key_id: str | None, server_id: str | None) -> None:

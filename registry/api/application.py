@@ -21,9 +21,10 @@ from registry.api.models import (
     SwitchBody,
     ToolsBody,
 )
-from registry.api.parse import body_as, server_in, tool_in
+from registry.api.parse import body_as, server_in, tool_in, wanted_in
 from registry.errors import Invalid
 from registry.keys import NewKey, ToolsOf
+from registry.mirroring import Order
 from registry.model import ALL_TOOLS, NewServer, Server
 
 
@@ -45,6 +46,11 @@ def application(use_cases: Services) -> web.Application:
             web.get("/keys", _list_keys),
             web.patch("/keys/{key}", _set_key_enabled),
             web.get("/activity", _newest_activity),
+            web.get("/discovery/search", _search),
+            web.get("/mirror", _mirrors),
+            web.post("/mirror/reconcile", _reconcile_mirrors),
+            web.post("/mirror/rebuild", _rebuild_mirrors),
+            web.post("/mirror/prepare", _prepare_existing),
         ]
     )
     return app
@@ -141,6 +147,28 @@ async def _set_key_enabled(request: web.Request) -> web.Response:
 async def _newest_activity(request: web.Request) -> web.Response:
     rows = await services(request).activity.newest(request[CALLER])
     return _json(ActivityList(activity=[views.activity(row) for row in rows]))
+
+
+async def _search(request: web.Request) -> web.Response:
+    answer = await services(request).discovery.search(request[CALLER], wanted_in(request))
+    return _json(views.search_answer(answer, services(request).public_url))
+
+
+async def _mirrors(request: web.Request) -> web.Response:
+    return _json(views.mirrors(await services(request).mirrors.report(request[CALLER])))
+
+
+async def _reconcile_mirrors(request: web.Request) -> web.Response:
+    return _json(views.mirrors(await services(request).mirrors.order(request[CALLER], Order.RECONCILE)), status=202)
+
+
+async def _rebuild_mirrors(request: web.Request) -> web.Response:
+    return _json(views.mirrors(await services(request).mirrors.order(request[CALLER], Order.REBUILD)), status=202)
+
+
+async def _prepare_existing(request: web.Request) -> web.Response:
+    await services(request).mirrors.prepare_existing(request[CALLER])
+    return _json(views.mirrors(await services(request).mirrors.report(request[CALLER])))
 
 
 def _detail(

@@ -7,7 +7,9 @@ from aiohttp import web
 
 from registry.activity import ActivityLog
 from registry.callers import Caller
+from registry.discovery import Discovery
 from registry.keys import Keys
+from registry.mirrors import Mirrors
 from registry.servers import Servers
 from registry.tools import Tools
 
@@ -20,6 +22,8 @@ class Services:
     tools: Tools
     keys: Keys
     activity: ActivityLog
+    discovery: Discovery
+    mirrors: Mirrors
     public_url: str
 
 

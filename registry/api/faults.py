@@ -11,6 +11,8 @@ from registry.errors import (
     Conflict,
     DownstreamFailed,
     Forbidden,
+    IndexUnavailable,
+    IndexUnusable,
     Invalid,
     NotFound,
     RegistryError,
@@ -25,6 +27,8 @@ _STATUS: dict[type[RegistryError], int] = {
     NotFound: 404,
     Conflict: 409,
     DownstreamFailed: 502,
+    IndexUnavailable: 503,
+    IndexUnusable: 409,
     StoreUnavailable: 503,
     RegistryError: 500,
 }

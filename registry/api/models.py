@@ -184,3 +184,53 @@ class ActivityList(Outgoing):
     """GET /activity, newest first."""
 
     activity: list[ActivityRow]
+
+
+class FoundTool(Outgoing):
+    """One tool that was found. `server` is its path. `reason` is there only for a tool that cannot be used now.
+
+    `inputSchema` is null, and `cut` names it, where the answer would have been too large.
+    """
+
+    server: str
+    server_id: str
+    server_name: str
+    tool: str
+    description: str
+    input_schema: dict[str, Any] | None
+    score: float
+    proxy_url: str
+    enabled: bool
+    reason: str | None = Field(default=None, exclude_if=lambda reason: reason is None)
+    cut: list[str] = Field(default=[], exclude_if=lambda names: not names)
+
+
+class SearchAnswer(Outgoing):
+    """GET /discovery/search, best first. `degraded`: the fallback answered. `truncated`: something was cut."""
+
+    tools: list[FoundTool]
+    degraded: bool
+    truncated: bool
+
+
+class MirrorDetail(Outgoing):
+    """One mirror as its replica last told."""
+
+    name: str
+    state: str
+    error: str | None
+    objects: int
+    drift: int
+    pending: int
+    lag_s: float
+    last_lag_s: float
+    missing: int
+    reconciled_at: datetime | None
+
+
+class MirrorAnswer(Outgoing):
+    """GET /mirror. `holder` is the replica that mirrors, null when none does; `local` is the answering one's index."""
+
+    holder: str | None
+    mirrors: list[MirrorDetail]
+    local: MirrorDetail

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from registry.api.context import BODY
 from registry.api.faults import BadRequest
+from registry.discovery import DEFAULT_LIMIT, Wanted
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -82,3 +83,37 @@ def _decoded(segment: str) -> str:
     if _BROKEN_ESCAPE.search(segment):
         raise BadRequest(400, "invalid_path", _BAD_PATH)
     return text
+
+
+def wanted_in(request: web.Request) -> Wanted:
+    """The search of `/discovery/search?q=&limit=&server=&include_disabled=`. Raises BadRequest, 422."""
+    given = _query(request, frozenset({"q", "limit", "server", "include_disabled"}))
+    return Wanted(
+        text=given.get("q", ""),
+        limit=_whole(given.get("limit"), DEFAULT_LIMIT),
+        server=given.get("server"),
+        include_disabled=_flag(given.get("include_disabled", "false")),
+    )
+
+
+def _query(request: web.Request, names: frozenset[str]) -> dict[str, str]:
+    given = dict(request.query)
+    if len(given) != len(request.query):
+        raise BadRequest(422, "invalid_query", "a query parameter is repeated")
+    if unknown := sorted(given.keys() - names):
+        raise BadRequest(422, "invalid_query", f"there is no query parameter {unknown[0]}", field=unknown[0])
+    return given
+
+
+def _whole(text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise BadRequest(422, "invalid_query", "limit is a whole number", field="limit")
+    return int(text)
+
+
+def _flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise BadRequest(422, "invalid_query", "include_disabled is true or false", field="include_disabled")
+    return text == "true"

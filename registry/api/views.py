@@ -3,18 +3,26 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
+from registry import budget
 from registry.api.faults import camel
 from registry.api.models import (
     ActivityRow,
+    FoundTool,
     Function,
     KeyDetail,
     KeyGrant,
     MadeKeyDetail,
+    MirrorAnswer,
+    MirrorDetail,
+    SearchAnswer,
     ServerDetail,
     ServerSummary,
     ToolFunction,
 )
+from registry.discovery import Answer, Found
 from registry.keys import MadeKey
+from registry.mirroring import MirrorStatus
+from registry.mirrors import MirrorReport
 from registry.model import ALL_TOOLS, Activity, ApiKey, Server, Tool
 
 
@@ -48,7 +56,7 @@ def _shared(server: Server, public_url: str) -> dict[str, Any]:
         "revision": server.policy.revision,
         "refreshed_at": server.refreshed_at,
         "refresh_error": server.refresh_error,
-        "proxy_url": f"{public_url.rstrip('/')}/proxy{server.path}",
+        "proxy_url": proxy_url(public_url, server.path),
         "fault": server.policy.fault,
     }
 
@@ -101,3 +109,44 @@ def activity(row: Activity) -> ActivityRow:
 
 def _camel(value: Any) -> Any:
     return {camel(name): item for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def search_answer(answer: Answer, public_url: str) -> SearchAnswer:
+    """What was found, within the size of an answer."""
+    shapes = tuple(budget.shown(found.tool for found in answer.found))
+    tools = [_found(found, shape, public_url) for found, shape in zip(answer.found, shapes, strict=True)]
+    return SearchAnswer(tools=tools, degraded=answer.degraded, truncated=any(shape.cut for shape in shapes))
+
+
+def _found(found: Found, shape: budget.Shown, public_url: str) -> FoundTool:
+    return FoundTool(
+        server=found.server.path,
+        server_id=found.server.id,
+        server_name=found.server.name,
+        tool=found.tool.name,
+        description=shape.description,
+        input_schema=None if shape.input_schema is None else dict(shape.input_schema),
+        score=round(found.score, 6),
+        proxy_url=proxy_url(public_url, found.server.path),
+        enabled=found.reason is None,
+        reason=found.reason,
+        cut=list(shape.cut),
+    )
+
+
+def mirrors(report: MirrorReport) -> MirrorAnswer:
+    """How the mirrors are."""
+    return MirrorAnswer(
+        holder=report.lease.holder or None,
+        mirrors=[_mirror(status) for status in report.lease.statuses],
+        local=_mirror(report.local),
+    )
+
+
+def _mirror(status: MirrorStatus) -> MirrorDetail:
+    return MirrorDetail(**asdict(status))
+
+
+def proxy_url(public_url: str, path: str) -> str:
+    """Where clients reach a server straight through the proxy."""
+    return f"{public_url.rstrip('/')}/proxy{path}"

@@ -44,7 +44,7 @@ class Connection:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._endless: set[asyncio.Task[Any]] = set()
         try:
-            name = database or parse_uri(url)["database"] or DEFAULT_DATABASE
+            name = database or database_of(url) or DEFAULT_DATABASE
             self.client: AsyncIOMotorClient[dict[str, Any]] = AsyncIOMotorClient(
                 url,
                 timeoutMS=int(timeout_s * 1000),
@@ -96,6 +96,12 @@ class Connection:
             task.cancel()
         await asyncio.gather(*self._endless, return_exceptions=True)
         await asyncio.to_thread(self.client.close)  # says goodbye to the store, which may be frozen
+
+
+def database_of(url: str) -> str | None:
+    """The database that a connection string names, None when it names none."""
+    name: str | None = parse_uri(url)["database"]
+    return name
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:

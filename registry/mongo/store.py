@@ -1,10 +1,12 @@
 """The real store, whole."""
 
 from registry.mongo.client import Connection
+from registry.mongo.lease import MongoLeases
 from registry.mongo.ledger import MongoLedger
 from registry.mongo.policies import MongoPolicies
 from registry.mongo.schema import prepare
 from registry.mongo.stores import MongoActivity, MongoHealth, MongoKeys, MongoServers
+from registry.mongo.watch import MongoChangeFeed
 
 
 class MongoStore:
@@ -27,11 +29,14 @@ class MongoStore:
         self.keys = MongoKeys(self._connection)
         self.activity = MongoActivity(self._connection)
         self.health = MongoHealth(self._connection)
+        self.leases = MongoLeases(self._connection)
+        self.feed = MongoChangeFeed(url, database)
 
     async def prepare(self) -> None:
         """Check the store, create collections and indexes. Raises StoreUnusable."""
         await prepare(self._connection)
 
     async def close(self) -> None:
-        """End running changes by their deadlines, then the connection."""
+        """End running changes by their deadlines, then the connections."""
+        await self.feed.close()
         await self._connection.close()

@@ -1,10 +1,11 @@
 """Reads for people: servers, keys, activity, and whether the store is there at all."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from registry.model import Activity, ApiKey, Server
 from registry.mongo import documents, records
 from registry.mongo.client import Connection
+from registry.mongo.documents import any_id
 from registry.mongo.transaction import find_server
 
 
@@ -24,6 +25,22 @@ class MongoServers:
         async with self._connection.bounded():
             docs = await self._connection.db.mcpservers.find().sort("path", 1).to_list(None)
         shared = documents.shared_paths(docs)
+        return [documents.server(doc, shared) for doc in docs]
+
+    async def ids(self) -> frozenset[str]:
+        """As ServerStore.ids."""
+        async with self._connection.bounded():
+            docs = await self._connection.db.mcpservers.find({}, {"_id": 1}).to_list(None)
+        return frozenset(str(doc["_id"]) for doc in docs)
+
+    async def some(self, ids: Collection[str]) -> Sequence[Server]:
+        """As ServerStore.some."""
+        stored = self._connection.db.mcpservers
+        async with self._connection.bounded():
+            docs = await stored.find({"_id": {"$in": [form for one in ids for form in any_id(one)]}}).to_list(None)
+            paths = [path for doc in docs if isinstance(path := doc.get("path"), str)]
+            same_paths = await stored.find({"path": {"$in": paths}}, {"path": 1}).to_list(None)
+        shared = documents.shared_paths(same_paths)
         return [documents.server(doc, shared) for doc in docs]
 
 

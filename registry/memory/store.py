@@ -5,12 +5,14 @@ StoreUnavailable) and `reading` (cleared: policy reads wait for it).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from registry.changes import StoreChange, Subject
 from registry.errors import Conflict, StoreUnavailable
+from registry.memory.mirroring import MemoryFeed, MemoryLeases
 from registry.model import (
     AccessEntry,
     Activity,
@@ -80,6 +82,8 @@ class MemoryStore:
         self.servers = _Servers(self)
         self.keys = _Keys(self)
         self.activity = _ActivityLog(self)
+        self.feed = MemoryFeed()
+        self.leases = MemoryLeases(self)
         self.policies = self
         self.ledger = self
         self.health = self
@@ -118,14 +122,21 @@ class MemoryStore:
             state = self.state.copied()
             result = await work(_Transaction(state, self.clock()))
             self.check()
-            self.state = state
+            self._become(state)
             return result
 
     def write(self, server_id: str, **policy: Any) -> None:
         """Change policy fields as another program would: no revision, no activity row."""
-        server = self.state.servers[server_id]
-        self.state = self.state.copied()
-        self.state.servers[server_id] = replace(server, policy=replace(server.policy, **policy))
+        state = self.state.copied()
+        server = state.servers[server_id]
+        state.servers[server_id] = replace(server, policy=replace(server.policy, **policy))
+        self._become(state)
+
+    def _become(self, state: _State) -> None:
+        before, self.state = self.state, state
+        for server_id in before.servers.keys() | state.servers.keys():
+            if before.servers.get(server_id) is not state.servers.get(server_id):
+                self.feed.tell(StoreChange(Subject.SERVER, server_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +234,14 @@ class _Servers:
     async def all(self) -> Sequence[Server]:
         self.store.check()
         return sorted(self.store.state.servers.values(), key=lambda server: server.path)
+
+    async def ids(self) -> frozenset[str]:
+        self.store.check()
+        return frozenset(self.store.state.servers)
+
+    async def some(self, ids: Collection[str]) -> Sequence[Server]:
+        self.store.check()
+        return [server for one in ids if (server := self.store.state.servers.get(one)) is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""Reads what every surface of this plane needs of a request: the body within its limits, and the key."""
+
+import asyncio
+
+from aiohttp import web
+
+from proxy.errors import BadFields, BodyTimeout, BodyTooLarge
+from proxy.ports import DataPlaneSettings, Fields
+from registry.credentials import AmbiguousCredentials, presented_key
+
+
+async def read_body(request: web.Request, settings: DataPlaneSettings) -> bytes:
+    """The whole body. Raises BodyTooLarge and BodyTimeout."""
+    limit = settings.max_body_bytes
+    too_large = BodyTooLarge(f"the body is over {limit} bytes")
+    if (request.content_length or 0) > limit:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(settings.body_timeout_s):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > limit:
+                    raise too_large
+    except TimeoutError as exc:
+        raise BodyTimeout("the body did not arrive in time") from exc
+    return bytes(body)
+
+
+def key_of(fields: Fields) -> str | None:
+    """The text of the key that was presented, None without one. Raises BadFields."""
+    try:
+        return presented_key(fields)
+    except AmbiguousCredentials as exc:
+        raise BadFields(str(exc)) from exc

@@ -1,0 +1,233 @@
+"""Finds tools by what they do, and offers none that its caller could not use.
+
+Source: DESIGN 6 (discover_servers). An index proposes; the authority is asked about every hit, in a read that began
+after the search, with the same decision as a call. More is fetched until the limit is full or the index has no more.
+
+    index --hits--> decided one by one --permitted--> answer
+      ^______________too few: four times as many_________|
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from registry import access
+from registry.access import Reason, Refusal
+from registry.callers import Caller, authenticated, with_scope
+from registry.catalogue import Catalogue
+from registry.errors import Forbidden, IndexUnavailable, IndexUnusable, Invalid, NotFound
+from registry.freshness import Freshness
+from registry.indexing import Hit, SearchQuery
+from registry.model import Facts, Scope, Server, Tool
+from registry.ports import ToolIndex
+from registry.vectors import Vectors
+
+log = structlog.get_logger(__name__)
+
+MAX_QUERY_CHARS = 1_000
+MAX_LIMIT = 100
+DEFAULT_LIMIT = 10
+
+SERVER_DISABLED = "server_disabled"
+"""Why a tool cannot be used whose server is switched off as a whole; the decision itself says `not_visible`."""
+
+_MOST_HITS = 10_000
+"""Of one search; what Weaviate gives at most."""
+
+_REST_S = 1.0
+"""For which an index that has failed is not asked again: a frozen one must not cost every search its timeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is searched for. `server` is an id or a path, None for all.
+
+    `include_disabled` shows tools that cannot be used too, on servers whose owner the caller is.
+    """
+
+    text: str
+    limit: int = DEFAULT_LIMIT
+    server: str | None = None
+    include_disabled: bool = False
+
+    def check(self) -> None:
+        """Raises Invalid, naming the field."""
+        if not self.text.strip():
+            raise Invalid("the query is empty", field="q")
+        if len(self.text) > MAX_QUERY_CHARS:
+            raise Invalid(f"the query is over {MAX_QUERY_CHARS} characters", field="q")
+        if not 1 <= self.limit <= MAX_LIMIT:
+            raise Invalid(f"the limit is from 1 to {MAX_LIMIT}", field="limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One tool. `reason` is None when the caller may use it now, else why not."""
+
+    server: Server
+    tool: Tool
+    score: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, best first. `degraded`: the fallback answered, since the index proper did not."""
+
+    found: tuple[Found, ...]
+    degraded: bool
+
+
+class Indexes:
+    """The index that is asked, and the one that answers when it cannot.
+
+    Args:
+        fallback: in this process; always there.
+        primary: None when the fallback is all there is.
+        is_ready: False while the primary is known not to be complete.
+        timeout_s: for the primary.
+    """
+
+    def __init__(
+        self,
+        fallback: ToolIndex,
+        primary: ToolIndex | None = None,
+        *,
+        is_ready: Callable[[], bool] = lambda: True,
+        timeout_s: float = 1.0,
+    ) -> None:
+        self._fallback = fallback
+        self._primary = primary
+        self._is_ready = is_ready
+        self._timeout_s = timeout_s
+        self._resting_until = 0.0
+        self._has_failed = False
+
+    @property
+    def degraded(self) -> bool:
+        """True while searches are answered by the fallback for want of the primary."""
+        return self._primary is not None and (self._has_failed or not self._is_ready())
+
+    async def search(self, query: SearchQuery, *, keep: bool = False) -> tuple[tuple[Hit, ...], bool]:
+        """The hits, and whether the fallback gave them. `keep`: stay with the fallback, as before in this search."""
+        if self._primary is None:
+            return tuple(await self._fallback.search(query)), False
+        if not keep and self._is_ready() and time.monotonic() >= self._resting_until:
+            hits = await self._asked(self._primary, query)
+            if hits is not None:
+                return hits, False
+        return tuple(await self._fallback.search(query)), True
+
+    async def _asked(self, primary: ToolIndex, query: SearchQuery) -> tuple[Hit, ...] | None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                hits = tuple(await primary.search(query))
+        except (IndexUnavailable, IndexUnusable, TimeoutError) as exc:
+            if not self._has_failed:
+                log.warning("discovery.degraded", cause=str(exc) or "no answer in time")
+            self._has_failed = True
+            self._resting_until = time.monotonic() + _REST_S
+            return None
+        if self._has_failed:
+            log.info("discovery.recovered")
+        self._has_failed = False
+        return hits
+
+
+class Discovery:
+    """Searches for tools. Raises Unauthenticated, Forbidden, NotFound, Invalid and StoreUnavailable."""
+
+    def __init__(self, indexes: Indexes, catalogue: Catalogue, vectors: Vectors, freshness: Freshness) -> None:
+        self._indexes = indexes
+        self._catalogue = catalogue
+        self._vectors = vectors
+        self._freshness = freshness
+
+    @property
+    def degraded(self) -> bool:
+        """As `Indexes.degraded`."""
+        return self._indexes.degraded
+
+    async def search(self, caller: Caller, wanted: Wanted) -> Answer:
+        """The best tools that this caller may use, best first, at most `wanted.limit`.
+
+        With `include_disabled`: also those it may not use, on servers that it may share or administer, with the reason.
+        """
+        wanted.check()
+        servers = await self._admitted(caller, wanted)
+        query = SearchQuery(
+            text=wanted.text,
+            vector=await self._vectors.of_query(wanted.text),
+            limit=max(20, 2 * wanted.limit),
+            servers=servers,
+            only_enabled=not wanted.include_disabled,
+        )
+        found: list[Found] = []
+        degraded = False
+        async for hits, degraded in self._rounds(query):  # noqa: B007  the last one is told
+            found += await self._decided(caller, hits, wanted)
+            if len(found) >= wanted.limit:
+                break
+        return Answer(tuple(found[: wanted.limit]), degraded)
+
+    async def _admitted(self, caller: Caller, wanted: Wanted) -> frozenset[str] | None:
+        """The servers to search in. One that cannot be used is not there, unless disabled ones are asked for."""
+        facts = await self._freshness.facts(caller.asks(wanted.server))
+        authenticated(facts)
+        with_scope(facts, Scope.MCP)
+        if wanted.include_disabled and not access.has_scope(facts, Scope.MANAGE, Scope.ADMIN):
+            raise Forbidden("disabled tools are shown to owners and admins", required_scope=Scope.MANAGE)
+        if wanted.server is None:
+            return None
+        if facts.server is None or not (_is_usable(facts) or (wanted.include_disabled and _is_owner(facts))):
+            raise NotFound("no such server")
+        return frozenset({facts.server.server_id})
+
+    async def _rounds(self, query: SearchQuery) -> AsyncIterator[tuple[tuple[Hit, ...], bool]]:
+        """New hits, round by round, each from four times as many, until the index has no more."""
+        seen: set[tuple[str, str]] = set()
+        degraded = False
+        while True:
+            hits, degraded = await self._indexes.search(query, keep=degraded)
+            yield tuple(hit for hit in hits if (hit.server_id, hit.tool) not in seen), degraded
+            if len(hits) < query.limit or query.limit >= _MOST_HITS:
+                return
+            seen |= {(hit.server_id, hit.tool) for hit in hits}
+            query = replace(query, limit=min(4 * query.limit, _MOST_HITS))
+
+    async def _decided(self, caller: Caller, hits: Iterable[Hit], wanted: Wanted) -> list[Found]:
+        known = [found for hit in hits if (found := self._known(hit)) is not None]
+        ids = list({found.server.id for found in known})
+        facts = await asyncio.gather(*(self._freshness.facts(caller.asks(server_id)) for server_id in ids))
+        return list(_decisions(known, dict(zip(ids, facts, strict=True)), wanted.include_disabled))
+
+    def _known(self, hit: Hit) -> Found | None:
+        """None for what an index still holds and the catalogue does not any more."""
+        server, tool = self._catalogue.server(hit.server_id), self._catalogue.tool(hit.server_id, hit.tool)
+        return None if server is None or tool is None else Found(server, tool, hit.score)
+
+
+def _decisions(known: Iterable[Found], facts: Mapping[str, Facts], include_disabled: bool) -> Iterator[Found]:
+    for found in known:
+        about = facts[found.server.id]
+        verdict = access.use_tool(about, found.tool.name)
+        if not isinstance(verdict, Refusal):
+            yield found
+        elif include_disabled and _is_owner(about):
+            yield replace(found, reason=_reason(about, verdict))
+
+
+def _is_usable(facts: Facts) -> bool:
+    return not isinstance(access.use_server(facts), Refusal)
+
+
+def _is_owner(facts: Facts) -> bool:
+    return access.may_share(facts) or access.may_administer(facts)
+
+
+def _reason(facts: Facts, refusal: Refusal) -> str:
+    is_off = facts.server is not None and not facts.server.enabled
+    return SERVER_DISABLED if is_off and refusal.reason is Reason.NOT_VISIBLE else refusal.reason.value
