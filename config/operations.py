@@ -1,10 +1,12 @@
 """For orchestrators: /healthz and /readyz; and the answer to an address that nobody serves.
 
 Source: DESIGN 1. Alive means that the loop turns; ready means that the authority answers, since without it every
-decision is a refusal. Neither asks for a key or a known Host: a probe comes by address and has none.
+decision is a refusal. Discovery that is degraded is no reason not to be ready: switches hold, calls run. Neither
+route asks for a key or a known Host: a probe comes by address and has none.
 """
 
 import asyncio
+from typing import Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -16,7 +18,16 @@ _ALIVE = "/healthz"
 _READY = "/readyz"
 
 
-def routes(health: Health, *, timeout_s: float) -> list[web.RouteDef]:
+class Degradable(Protocol):
+    """What may be worse than it should be without anything being refused."""
+
+    @property
+    def degraded(self) -> bool:
+        """True while it is."""
+        ...
+
+
+def routes(health: Health, discovery: Degradable, *, timeout_s: float) -> list[web.RouteDef]:
     """The two routes. `timeout_s` bounds the question to the store."""
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -28,7 +39,8 @@ def routes(health: Health, *, timeout_s: float) -> list[web.RouteDef]:
                 await health.ping()
         except (StoreUnavailable, TimeoutError):
             return _json({"status": "unready", "store": "unavailable"}, status=503)
-        return _json({"status": "ready", "store": "available"})
+        search = "degraded" if discovery.degraded else "available"
+        return _json({"status": "ready", "store": "available", "discovery": search})
 
     return [web.get(_ALIVE, healthz), web.get(_READY, readyz)]
 

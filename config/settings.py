@@ -22,8 +22,11 @@ from config.errors import SettingsInvalid
 
 PREFIX = "SLUICEGATE_"
 
-_NOT_OURS = frozenset({"REQUIRE", "CONFIG_FILE", "KEY"})
-"""Variables with our prefix that are no settings: the test suite's, the file's name, the command line's key."""
+CREDENTIAL = f"{PREFIX}CREDENTIAL_"
+"""Begins the names of variables that servers' static credentials may name."""
+
+_NOT_OURS = frozenset({"REQUIRE", "CONFIG_FILE", "KEY", "URL"})
+"""Variables with our prefix that are no settings: the test suite's, the file's name, the command line's two."""
 
 
 def _names(value: Any) -> Any:
@@ -39,6 +42,7 @@ def _well_formed_key(key: SecretStr) -> SecretStr:
 
 
 Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_names)]
+Collection = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]{0,230}$")]
 Listen = Annotated[Address, NoDecode, BeforeValidator(Address.parse)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1_024, le=1 << 30)]
@@ -79,6 +83,24 @@ class Settings(BaseSettings):
     connect_timeout_s: Seconds = Field(default=5, description="how long connecting to a downstream may take")
     downstream_timeout_s: Seconds = Field(default=300, description="how long the first byte of an answer may take")
     list_ttl_ms: int = Field(default=0, ge=0, description="longest time to live of a tool list, in milliseconds")
+    weaviate_url: str | None = Field(default=None, description="http or https address of Weaviate; default: none")
+    weaviate_grpc: str | None = Field(default=None, description="its gRPC address; default: the same host, port 50051")
+    weaviate_api_key: SecretStr | None = Field(default=None, description="key for it")
+    weaviate_collection: Collection = Field(default="SluicegateTool", description="the collection that we make")
+    weaviate_vectorizer: str | None = Field(
+        default=None, pattern=r"^text2vec-[a-z0-9-]+$", description="a module of Weaviate's that makes the vectors"
+    )
+    weaviate_existing_collection: Collection | None = Field(
+        default=None, description="collection of another registry, whose `tool_enabled` is kept up to date"
+    )
+    weaviate_existing_server_property: str = Field(default="server_id", description="its property with the server")
+    weaviate_existing_server_by: Literal["id", "path"] = Field(default="id", description="what that property holds")
+    weaviate_existing_tool_property: str = Field(default="tool", description="its property with the tool's name")
+    embeddings: Literal["auto", "minilm", "none"] = Field(
+        default="auto", description="what makes vectors for search; auto: minilm where it is installed"
+    )
+    search_timeout_s: Seconds = Field(default=1, description="how long Weaviate may take before the fallback answers")
+    mirror_reconcile_s: Seconds = Field(default=60, description="after which mirrors are compared whole")
     grace_s: Seconds = Field(default=10, description="how long calls may go on after SIGTERM")
     registration: Literal["admin", "manage"] = Field(default="admin", description="scope that may register a server")
 
@@ -94,7 +116,7 @@ class Settings(BaseSettings):
         """The environment first, then the file, which `load` hands in."""
         return env_settings, dotenv_settings, init_settings
 
-    @field_validator("log_level", "log_format", "registration", mode="before")
+    @field_validator("log_level", "log_format", "registration", "embeddings", mode="before")
     @classmethod
     def _lower_case(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
@@ -113,6 +135,26 @@ class Settings(BaseSettings):
         if value and not value.get_secret_value().startswith(("mongodb://", "mongodb+srv://")):
             raise ValueError("must begin with mongodb:// or mongodb+srv://")
         return value
+
+    @field_validator("weaviate_url")
+    @classmethod
+    def _weaviate_url(cls, value: str | None) -> str | None:
+        url = URL(value or "http://localhost")
+        if url.scheme not in ("http", "https") or not url.host or url.path not in ("", "/") or url.user or url.query:
+            raise ValueError("must be an http or https address without path, like http://weaviate:8080")
+        return value.rstrip("/") if value else None
+
+    @field_validator("weaviate_grpc")
+    @classmethod
+    def _weaviate_grpc(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"[^\s/]+:[0-9]{1,5}", value):
+            raise ValueError("must be HOST:PORT, like weaviate:50051")
+        return value
+
+    @property
+    def weaviate_grpc_address(self) -> str:
+        """HOST:PORT of Weaviate's gRPC."""
+        return self.weaviate_grpc or f"{_host_of(self.weaviate_url or 'http://localhost')}:50051"
 
     @property
     def base_url(self) -> str:
@@ -157,6 +199,11 @@ def load(config_file: Path | None = None) -> Settings:
         raise SettingsInvalid(f"{PREFIX}CONFIG_FILE: cannot read {path}: {exc}") from None
 
 
+def credential_values() -> dict[str, str]:
+    """The variables that servers' static credentials may name, with their values."""
+    return {name: value for name, value in os.environ.items() if name.startswith(CREDENTIAL)}  # noqa: TID251  the one reader
+
+
 def environment_for_children() -> dict[str, str]:
     """Our environment less our settings: a child has no use for our keys."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}  # noqa: TID251  the one reader
@@ -175,7 +222,7 @@ def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
     known = {name.upper() for name in Settings.model_fields} | _NOT_OURS
     for variable in sorted(environ):
         name = variable.removeprefix(PREFIX)
-        if variable.startswith(PREFIX) and name not in known:
+        if variable.startswith(PREFIX) and not variable.startswith(CREDENTIAL) and name not in known:
             yield f"{variable}: there is no such setting{_suggestion(name, known)}"
 
 

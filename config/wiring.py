@@ -4,30 +4,38 @@ Source: LAYOUT (walk-through 4). Nothing is decided here; every collaborator is 
 `build` with the in-memory store, the command with the real one.
 """
 
-from collections.abc import AsyncIterator
+import importlib.metadata
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp import web
 
-from config import operations
-from config.settings import Settings
-from proxy.errors import PolicyUnknown
-from proxy.ports import DataPlaneSettings
+from config import background, bridges, operations
+from config.search import Search
+from config.settings import Settings, credential_values
+from proxy.gateway.answers import Identity
+from proxy.gateway.discover import Discoverer
+from proxy.gateway.endpoint import Gateway
+from proxy.gateway.execute import Executor
+from proxy.gateway.methods import Methods
+from proxy.ports import DataPlaneSettings, Policies
 from proxy.transport.downstream import HttpDownstream
 from proxy.transport.guard import guard
 from proxy.transport.handler import DataPlane
 from registry.activity import ActivityLog
 from registry.api import Services, application
-from registry.downstream import McpCatalogue
-from registry.errors import StoreUnavailable
+from registry.discovery import Discovery
+from registry.downstream import McpCatalogue, McpToolCaller
 from registry.freshness import Freshness
 from registry.keys import Keys
-from registry.model import Asked, Facts, Scope
-from registry.ports import ActivityStore, Health, KeyStore, Ledger, PolicyReader, ServerStore
+from registry.model import Scope
+from registry.ports import ActivityStore, ChangeFeed, Health, KeyStore, LeaseStore, Ledger, PolicyReader, ServerStore
 from registry.refresh import Refresher
 from registry.servers import Servers
 from registry.tools import Tools
+
+Context = Callable[[web.Application], AsyncIterator[None]]
 
 
 class Store(Protocol):
@@ -63,6 +71,16 @@ class Store(Protocol):
         """Is it there?"""
         ...
 
+    @property
+    def feed(self) -> ChangeFeed:
+        """What changes in it."""
+        ...
+
+    @property
+    def leases(self) -> LeaseStore:
+        """Which replica mirrors."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class App:
@@ -77,47 +95,74 @@ class App:
 def build(settings: Settings, store: Store) -> App:
     """Make the application. It opens nothing before it is started and closes what it opened when it is cleaned up."""
     freshness = Freshness(store.policies, timeout_s=settings.policy_timeout_s)
-    refresher = Refresher(store.ledger, McpCatalogue(), store.servers)
+    variables = credential_values()
+    refresher = Refresher(store.ledger, McpCatalogue(bridges.for_registry(variables)), store.servers)
     keys = Keys(store.ledger, store.keys, freshness)
+    search = Search(settings, store.servers, store.feed, store.leases, freshness)
     services = Services(
-        servers=Servers(store.ledger, store.servers, freshness, refresher, Scope(settings.registration)),
+        servers=Servers(store.ledger, store.servers, freshness, refresher, Scope(settings.registration), variables),
         tools=Tools(store.ledger),
         keys=keys,
         activity=ActivityLog(store.activity, freshness),
+        discovery=search.discovery,
+        mirrors=search.mirrors,
         public_url=settings.base_url,
     )
     guarded = operations.except_health(guard(settings.hosts, settings.origins))
     app = web.Application(middlewares=[operations.json_errors, guarded])
-    app.add_routes(operations.routes(store.health, timeout_s=settings.policy_timeout_s))
+    app.add_routes(operations.routes(store.health, search.discovery, timeout_s=settings.policy_timeout_s))
     app.add_subapp("/api/v1", application(services))
-    _mount_data_plane(app, settings, freshness)
+    app.cleanup_ctx.append(_background(search, freshness))
+    policies = bridges.FreshPolicies(freshness)
+    _mount_data_plane(app, settings, policies, variables)
+    _mount_gateway(app, settings, policies, search.discovery, variables)
     return App(app, keys, store.ledger, refresher)
 
 
-class FreshPolicies:
-    """`proxy.ports.Policies` over the registry's freshness: the one place where the planes' errors meet."""
+def _background(search: Search, freshness: Freshness) -> Context:
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        async with background.running(dict(search.works)):
+            yield
+        await search.close()
+        await freshness.close()
 
-    def __init__(self, freshness: Freshness) -> None:
-        self._freshness = freshness
-
-    async def facts(self, asked: Asked) -> Facts:
-        """Facts from a read that began after this call. Raises PolicyUnknown."""
-        try:
-            return await self._freshness.facts(asked)
-        except StoreUnavailable as exc:
-            raise PolicyUnknown("the policy could not be read in time, so nothing was forwarded") from exc
+    return run
 
 
-def _mount_data_plane(app: web.Application, settings: Settings, freshness: Freshness) -> None:
+def _mount_data_plane(
+    app: web.Application, settings: Settings, policies: Policies, variables: Mapping[str, str]
+) -> None:
     limits = _limits(settings)
-    downstream = HttpDownstream(limits)
-    DataPlane(FreshPolicies(freshness), downstream, limits).mount(app)
+    downstream = HttpDownstream(limits, bridges.for_proxy(variables))
+    DataPlane(policies, downstream, limits).mount(app)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         await downstream.start()
         yield
         await downstream.close()
-        await freshness.close()
+
+    app.cleanup_ctx.append(run)
+
+
+def _mount_gateway(
+    app: web.Application,
+    settings: Settings,
+    policies: Policies,
+    discovery: Discovery,
+    variables: Mapping[str, str],
+) -> None:
+    caller = McpToolCaller(bridges.for_registry(variables), timeout_s=settings.downstream_timeout_s)
+    methods = Methods(
+        Identity(importlib.metadata.version("sluicegate")),
+        Discoverer(bridges.DiscoveryFinder(discovery, settings.base_url)),
+        Executor(policies, bridges.DownstreamCaller(caller)),
+        list_ttl_ms=settings.list_ttl_ms,
+    )
+    Gateway(policies, methods, _limits(settings)).mount(app)
+
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        yield
+        await caller.close()
 
     app.cleanup_ctx.append(run)
 

@@ -3,7 +3,7 @@
 `Fields` are header lines in their order, names as they came; comparing them ignores case.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -71,6 +71,16 @@ class Policies(Protocol):
     async def facts(self, asked: Asked) -> Facts:
         """Facts from a read that began after this call. Raises proxy.errors.PolicyUnknown."""
         ...
+
+
+Credentials = Callable[[ServerPolicy], Fields]
+"""The static header fields of a server, sent to its origin alone. Raises DownstreamUnusable when one is not set."""
+
+
+def no_credentials(server: ServerPolicy) -> Fields:
+    """For servers that ask for none."""
+    del server
+    return ()
 
 
 class DownstreamAnswer(Protocol):

@@ -3,12 +3,17 @@
 Source: MCP 2026-07-28 server/tools; DESIGN 6 (execute_tool).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Takes progress, total (None: unknown) and message (None: none) of `notifications/progress`."""
+
+class Progress(Protocol):
+    """Hears of `notifications/progress`."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """`total` and `message` are None when the downstream tells none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

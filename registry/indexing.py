@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from registry.model import Server, ServerPolicy, Switch
-from registry.words import stems
+from registry.words import name_stems, stems
 
 if TYPE_CHECKING:
     Vector: TypeAlias = array[float]
@@ -131,7 +131,7 @@ def searched_text(server_name: str, tool: str, description: str) -> str:
 
 def searched_terms(entry: ToolEntry) -> list[str]:
     """The stems to rank by words; those of the tool's name count twice, since a name says more than a sentence."""
-    return stems(entry.text) + stems(entry.tool)
+    return stems(entry.text) + name_stems(entry.tool)
 
 
 def with_vectors(entries: Iterable[ToolEntry], source: str, vectors: Mapping[str, Vector]) -> tuple[ToolEntry, ...]:

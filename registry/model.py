@@ -107,6 +107,7 @@ class ServerPolicy:
 
     `fault` is a sentence when the stored policy cannot be read (DESIGN 5): such a server is refused.
     `declared_read_only` are the tools whose own annotation says `readOnlyHint: true`; it counts only when `trusted`.
+    `credentials` are header fields with templates that name variables (`registry.references`), never a secret.
     `revision` counts changes made through Sluicegate; writers of another program do not bump it.
     """
 
@@ -119,6 +120,7 @@ class ServerPolicy:
     read_only_tools: frozenset[str] = frozenset()
     declared_read_only: frozenset[str] = frozenset()
     trusted: bool = False
+    credentials: tuple[tuple[str, str], ...] = ()
     revision: int = 0
     fault: str | None = None
 
@@ -246,6 +248,7 @@ class NewServer:
     title: str = ""
     description: str = ""
     tags: tuple[str, ...] = ()
+    credentials: tuple[tuple[str, str], ...] = ()
 
 
 class Action(enum.StrEnum):

@@ -20,6 +20,7 @@ from registry.model import (
     Facts,
     NewServer,
     Server,
+    ServerPolicy,
     Snapshot,
 )
 
@@ -89,6 +90,10 @@ class Transaction(Protocol):
         read_only_tools: frozenset[str],
     ) -> Server:
         """Store the three lists, raise the revision by one, return the server as it is now."""
+        ...
+
+    async def save_credentials(self, server_id: str, credentials: Mapping[str, str]) -> Server:
+        """Store the templates of the server's static credentials, by header field; none are left besides."""
         ...
 
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
@@ -190,8 +195,11 @@ class LeaseStore(Protocol):
 class CatalogueSource(Protocol):
     """Asks a downstream for its tools."""
 
-    async def snapshot(self, url: str) -> Snapshot:
-        """All pages of `tools/list` and the declared capabilities. Raises DownstreamFailed."""
+    async def snapshot(self, policy: ServerPolicy) -> Snapshot:
+        """All pages of `tools/list` and the declared capabilities, asked for with the server's static credentials.
+
+        Raises DownstreamFailed.
+        """
         ...
 
 
@@ -264,6 +272,10 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """One vector per text, in order, off the event loop. Raises EmbedderUnusable."""
+        ...
+
+    def close(self) -> None:
+        """End its threads."""
         ...
 
 

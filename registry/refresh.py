@@ -49,7 +49,7 @@ class Refresher:
         if server is None:
             raise NotFound("no such server")
         try:
-            snapshot = await self._source.snapshot(server.url)
+            snapshot = await self._source.snapshot(server.policy)
         except DownstreamFailed as exc:
             return await self._ledger.change(_Failure(server_id, cause, str(exc)))
         return await self._ledger.change(_Success(server_id, cause, snapshot))

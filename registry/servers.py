@@ -4,11 +4,11 @@ Source: DESIGN 2 (rights), DESIGN 5 (registry).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from registry import access
+from registry import access, references
 from registry.callers import Caller, authenticated, signed, with_right, with_scope
 from registry.errors import Forbidden, Invalid, NotFound
 from registry.freshness import Freshness
@@ -35,7 +35,8 @@ _READING = (Scope.READ, Scope.MANAGE, Scope.ADMIN)
 class Servers:
     """The servers behind us. Every method raises Unauthenticated, Forbidden and StoreUnavailable.
 
-    `registration_scope` is what registering takes: `admin`, or `manage` where the operator says so.
+    `registration_scope` is what registering takes: `admin`, or `manage` where the operator says so. `variables` are
+    those that credentials can name and that are set.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Servers:
         freshness: Freshness,
         refresher: Refresher,
         registration_scope: Scope = Scope.ADMIN,
+        variables: Collection[str] = (),
     ) -> None:
         self._ledger = ledger
         self._store = store
         self._freshness = freshness
         self._refresher = refresher
         self._registration_scope = registration_scope
+        self._variables = variables
 
     async def create(self, caller: Caller, new: NewServer) -> Server:
         """Register a server, give its creator OWNER, and refresh it once.
@@ -63,10 +66,13 @@ class Servers:
         """
         self._registrant(await self._freshness.facts(caller.asks()))
         check(new)
+        self._check_credentials(dict(new.credentials))
 
         async def work(tx: Transaction) -> tuple[str, str]:
             facts = await tx.facts(caller.asks())
             key = self._registrant(facts)
+            if new.credentials:
+                with_scope(facts, Scope.ADMIN)  # variables of the environment are the operator's
             server = await tx.add_server(new)
             await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, key.user, OWNER))
             await tx.record(_created(signed(caller, facts, Action.SERVER_CREATED), server))
@@ -82,6 +88,34 @@ class Servers:
         if not key.user:
             raise Forbidden("a key without a user cannot own a server")
         return key
+
+    async def set_credentials(self, caller: Caller, ref: str, credentials: Mapping[str, str]) -> Server:
+        """Replace the server's static credentials; takes `admin`, since the environment is the operator's.
+
+        Raises:
+            Invalid: a template cannot be used, or names a variable that is not set.
+            NotFound: no such server.
+        """
+        self._check_credentials(credentials)
+
+        async def work(tx: Transaction) -> Server:
+            facts = await tx.facts(caller.asks(ref))
+            _, policy = with_right(facts, access.may_administer, Scope.ADMIN)
+            if dict(policy.credentials) == credentials:
+                return await _stored(tx, policy.server_id)
+            start = signed(caller, facts, Action.SERVER_UPDATED)
+            before = {"credentials": dict(policy.credentials)}
+            row = replace(start, server_id=policy.server_id, before=before, after={"credentials": dict(credentials)})
+            await tx.record(row)
+            return await tx.save_credentials(policy.server_id, credentials)
+
+        return await self._ledger.change(work)
+
+    def _check_credentials(self, credentials: Mapping[str, str]) -> None:
+        if (fault := references.fault(credentials)) is not None:
+            raise Invalid(fault, field="credentials")
+        if unset := sorted(references.variables(credentials.items()) - set(self._variables)):
+            raise Invalid(f"the variable {unset[0]} is not set where Sluicegate runs", field="credentials")
 
     async def list(self, caller: Caller) -> Sequence[Server]:
         """The servers that this caller may read, by path. One batched read decides on all of them."""
@@ -107,6 +141,13 @@ class Servers:
         facts = await self._freshness.facts(caller.asks(ref))
         key, policy = with_right(facts, access.may_edit, Scope.MANAGE)
         return await self._refresher.refresh(policy.server_id, Cause(key.actor, caller.request_id, caller))
+
+
+async def _stored(tx: Transaction, server_id: str) -> Server:
+    server = await tx.server(server_id)
+    if server is None:
+        raise NotFound("no such server")
+    return server
 
 
 def _created(start: Activity, server: Server) -> Activity:

@@ -37,8 +37,12 @@ class IndexTarget:
         return sum(map(len, self._stored.values()))
 
     async def prepare(self) -> None:
-        """As Target.prepare. Waits for the catalogue: what it does not know yet is no orphan."""
+        """As Target.prepare. Waits for the catalogue: what it does not know yet is no orphan.
+
+        And for the vectors that are kept: what has one need not be written twice.
+        """
         await self._catalogue.ready.wait()
+        await self._vectors.loaded.wait()
         self._stored.clear()
         await self._index.prepare()
 

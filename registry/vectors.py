@@ -32,10 +32,18 @@ Watcher = Callable[[int, int], None]
 
 
 class Vectors:
-    """The vectors of one embedder. Without an embedder there are none, and nothing waits for any."""
+    """The vectors of one embedder. Without an embedder there are none, and nothing waits for any.
 
-    def __init__(self, embedder: Embedder | None, cache: VectorCache, watcher: Watcher | None = None) -> None:
-        self._embedder = embedder
+    Args:
+        load: gives the embedder, None for none; blocks, and is called once, off the event loop. Raises
+            EmbedderUnusable.
+        cache: what is known already.
+        watcher: told how far the work is.
+    """
+
+    def __init__(self, load: Callable[[], Embedder | None], cache: VectorCache, watcher: Watcher | None = None) -> None:
+        self._load = load
+        self._embedder: Embedder | None = None
         self._cache = cache
         self._watcher = watcher
         self._known: dict[str, Vector] = {}
@@ -76,15 +84,27 @@ class Vectors:
 
     async def run(self) -> None:
         """Embed what is wanted until cancelled. Ends by itself when there is no embedder, or none that works."""
-        if self._embedder is not None:
-            self._known |= await asyncio.to_thread(self._cache.load, self._embedder.name)
-        self.loaded.set()
+        await self._begin()
         while self._embedder is not None:
             await self._wake.wait()
             try:
                 await self._embed_some(self._embedder)
             except EmbedderUnusable as exc:
                 self._give_up(exc)
+
+    async def _begin(self) -> None:
+        try:
+            self._embedder = await asyncio.to_thread(self._load)
+        except EmbedderUnusable as exc:
+            self._give_up(exc)
+        if self._embedder is not None:
+            self._known |= await asyncio.to_thread(self._cache.load, self._embedder.name)
+        self.loaded.set()
+
+    async def close(self) -> None:
+        """End what the embedder runs."""
+        if self._embedder is not None:
+            self._embedder.close()
 
     def _give_up(self, exc: EmbedderUnusable) -> None:
         log.error("embedder.unusable", cause=str(exc))

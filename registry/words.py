@@ -1,7 +1,8 @@
 """Texts as stems, for ranking by words. Pure.
 
 Source: the Snowball stemmer for English (Porter 2). Names are split where people read a boundary: `deleteRepository`,
-`delete_repository` and "delete the repository" meet. The same function serves documents and queries, in every index.
+`delete_repository` and "delete the repository" meet. Sentences are not: GitHub is one word. The same functions serve
+every index.
 """
 
 import functools
@@ -20,7 +21,12 @@ _stemmer = snowballstemmer.stemmer("english")
 
 def stems(text: str) -> list[str]:
     """The stems of the words of `text`, in order, repeated as they are."""
-    return [_stem(word) for word in _WORD.findall(_BOUNDARY.sub(" ", text).casefold())]
+    return [_stem(word) for word in _WORD.findall(text.casefold())]
+
+
+def name_stems(name: str) -> list[str]:
+    """The stems of the words of a name, which also begin where the case changes."""
+    return stems(_BOUNDARY.sub(" ", name))
 
 
 @functools.lru_cache(maxsize=65_536)

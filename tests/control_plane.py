@@ -1,15 +1,25 @@
 """The whole control plane on in-memory twins, for the tests of its use cases and of the API."""
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
+from config.background import running
 from registry.activity import ActivityLog
 from registry.callers import Caller
+from registry.catalogue import Catalogue
 from registry.credentials import key_hash, new_key
+from registry.discovery import Discovery, Indexes
+from registry.embeddings import NoVectors
 from registry.errors import DownstreamFailed
 from registry.freshness import Freshness
 from registry.keys import Keys
+from registry.localindex import LocalIndex
 from registry.memory import MemoryStore
+from registry.mirror import Mirror
+from registry.mirroring import MirrorState
+from registry.mirrors import Mirrors
 from registry.model import (
     OWNER,
     AccessEntry,
@@ -22,6 +32,7 @@ from registry.model import (
     PrincipalType,
     Scope,
     Server,
+    ServerPolicy,
     ServerType,
     Snapshot,
     Tool,
@@ -29,7 +40,9 @@ from registry.model import (
 from registry.ports import PolicyReader, Transaction
 from registry.refresh import Refresher
 from registry.servers import Servers
+from registry.targets import IndexTarget
 from registry.tools import Tools
+from registry.vectors import Vectors
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -46,9 +59,9 @@ class CatalogueTwin:
         """From now on these are the tools."""
         self.tools, self.failure = tuple(map(Tool, names)), None
 
-    async def snapshot(self, url: str) -> Snapshot:
+    async def snapshot(self, policy: ServerPolicy) -> Snapshot:
         """What it was given."""
-        self.asked.append(url)
+        self.asked.append(policy.url)
         if self.failure is not None:
             raise DownstreamFailed(self.failure)
         return Snapshot(self.tools, {"tools": {}})
@@ -80,6 +93,23 @@ class ControlPlane:
         self.tools = Tools(self.store.ledger)
         self.keys = Keys(self.store.ledger, self.store.keys, freshness)
         self.activity = ActivityLog(self.store.activity, freshness)
+        self.catalogue = Catalogue(self.store.servers, self.store.feed)
+        self.vectors = Vectors(lambda: None, NoVectors())
+        self.index = LocalIndex()
+        self.indexing = Mirror("local", target := IndexTarget(self.index, self.catalogue, self.vectors))
+        self.catalogue.listen(self.indexing.offer)
+        target.on_vectors = self.indexing.offer
+        self.discovery = Discovery(Indexes(self.index), self.catalogue, self.vectors, freshness)
+        self.mirrors = Mirrors(freshness, self.indexing, None, None)
+
+    @contextlib.asynccontextmanager
+    async def indexed(self) -> AsyncIterator[None]:
+        """While the context is open the index follows the store; it begins when all is indexed."""
+        async with running(
+            {"catalogue": self.catalogue.run, "vectors": self.vectors.run, "local index": self.indexing.run}
+        ):
+            await until(lambda: self.indexing.status.state is MirrorState.UP and not self.indexing.status.pending)
+            yield
 
     async def key(self, user: str, *scopes: Scope) -> str:
         """Store a key that acts for `user`; returns its text."""
@@ -139,6 +169,12 @@ class ControlPlane:
     async def rows(self) -> list[Activity]:
         """All activity, oldest first."""
         return list(reversed(await self.store.activity.newest(1000)))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let other tasks run until `holds`; the test's own time limit ends a wait for ever."""
+    while not holds():  # noqa: ASYNC110  states of several objects, of which none has an event
+        await asyncio.sleep(0.001)
 
 
 def caller_of(secret: str | None, request_id: str = "r1") -> Caller:

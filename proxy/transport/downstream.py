@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from proxy.errors import DownstreamTimeout, DownstreamUnreachable, DownstreamUnusable
-from proxy.ports import DataPlaneSettings, Fields, Forward
+from proxy.ports import Credentials, DataPlaneSettings, Fields, Forward, no_credentials
 
 _MAX_FIELD_BYTES = 65_536
 """Of a header line; tokens and mirrored arguments grow beyond aiohttp's 8 KiB."""
@@ -30,10 +30,14 @@ _NOT_ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_T
 
 
 class HttpDownstream:
-    """`proxy.ports.Downstream` over HTTP. Use it as an async context manager, or `start` and `close` it."""
+    """`proxy.ports.Downstream` over HTTP. Use it as an async context manager, or `start` and `close` it.
 
-    def __init__(self, settings: DataPlaneSettings) -> None:
+    `credentials` gives the static header fields of a server.
+    """
+
+    def __init__(self, settings: DataPlaneSettings, credentials: Credentials = no_credentials) -> None:
         self._settings = settings
+        self._credentials = credentials
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -98,10 +102,17 @@ class HttpDownstream:
         return await self._session.request(
             forward.method,
             target_url(forward),
-            headers=CIMultiDict(forward.fields),
+            headers=self._fields(forward),
             data=_payload(forward.body),
             allow_redirects=False,
         )
+
+    def _fields(self, forward: Forward) -> CIMultiDict[str]:
+        """The client's fields, and the server's static credentials where the client sent none of its own."""
+        fields = CIMultiDict(forward.fields)
+        static = [field for field in self._credentials(forward.server) if field[0] not in fields]
+        fields.extend(static)
+        return fields
 
 
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:

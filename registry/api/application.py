@@ -18,6 +18,7 @@ from registry.api.models import (
     NewKeyBody,
     NewServerBody,
     ServerList,
+    ServerPatchBody,
     SwitchBody,
     ToolsBody,
 )
@@ -38,6 +39,7 @@ def application(use_cases: Services) -> web.Application:
             web.post("/servers", _create_server),
             web.get("/servers", _list_servers),
             web.get("/servers/{server}", _get_server),
+            web.patch("/servers/{server}", _patch_server),
             web.post("/servers/{server}/refresh", _refresh_server),
             web.get("/servers/{server}/tools", _get_server),
             web.patch("/servers/{server}/tools", _replace_tools),
@@ -70,6 +72,7 @@ async def _create_server(request: web.Request) -> web.Response:
         title=body.title,
         description=body.description,
         tags=tuple(body.tags),
+        credentials=tuple(sorted(body.credentials.items())),
     )
     return _detail(request, await services(request).servers.create(request[CALLER], new), status=201)
 
@@ -82,6 +85,11 @@ async def _list_servers(request: web.Request) -> web.Response:
 
 async def _get_server(request: web.Request) -> web.Response:
     return _detail(request, await services(request).servers.get(request[CALLER], server_in(request)))
+
+
+async def _patch_server(request: web.Request) -> web.Response:
+    ref, body = server_in(request), body_as(ServerPatchBody, request)
+    return _detail(request, await services(request).servers.set_credentials(request[CALLER], ref, body.credentials))
 
 
 async def _refresh_server(request: web.Request) -> web.Response:

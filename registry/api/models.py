@@ -37,6 +37,13 @@ class NewServerBody(Incoming):
     title: LongText = ""
     description: LongText = ""
     tags: list[Text] = []
+    credentials: dict[str, str] = {}
+
+
+class ServerPatchBody(Incoming):
+    """PATCH /servers/{server}: `credentials` replaces all static credentials, header field by template."""
+
+    credentials: dict[str, str]
 
 
 class ToolsBody(Incoming):
@@ -111,6 +118,7 @@ class ServerSummary(Outgoing):
     refreshed_at: datetime | None
     refresh_error: str | None
     proxy_url: str
+    credentials: dict[str, str]
     fault: str | None = Field(default=None, exclude_if=lambda fault: fault is None)
 
 

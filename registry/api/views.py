@@ -57,6 +57,7 @@ def _shared(server: Server, public_url: str) -> dict[str, Any]:
         "refreshed_at": server.refreshed_at,
         "refresh_error": server.refresh_error,
         "proxy_url": proxy_url(public_url, server.path),
+        "credentials": dict(server.policy.credentials),
         "fault": server.policy.fault,
     }
 

@@ -1,5 +1,6 @@
-"""The edge to the servers behind us, as a client of theirs: asks for their tools."""
+"""The edge to the servers behind us, as a client of theirs: asks for their tools, and calls one."""
 
+from registry.downstream.caller import McpToolCaller
 from registry.downstream.client import McpCatalogue
 
-__all__ = ["McpCatalogue"]
+__all__ = ["McpCatalogue", "McpToolCaller"]

@@ -1,8 +1,10 @@
 """The HTTP client that a refresh uses: one origin, no redirects, no proxies from the environment, bounded answers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import httpx2
+
+from registry.model import ServerPolicy
 
 CONNECT_TIMEOUT_S = 5.0
 """DESIGN 3."""
@@ -18,12 +20,29 @@ class AnswerTooLarge(httpx2.TransportError):
     """An answer over the limit, or one in a content coding that we did not ask for."""
 
 
-def http_client(transport: "BoundedTransport", timeout_s: float) -> httpx2.AsyncClient:
-    """A client for one session. `timeout_s` bounds the wait for each piece of an answer."""
+Credentials = Callable[[ServerPolicy], Mapping[str, str]]
+"""The static header fields of a server. Raises DownstreamFailed."""
+
+
+def no_credentials(policy: ServerPolicy) -> Mapping[str, str]:
+    """For servers that ask for none."""
+    del policy
+    return {}
+
+
+def http_client(
+    transport: "BoundedTransport", timeout_s: float, fields: Mapping[str, str] | None = None
+) -> httpx2.AsyncClient:
+    """A client for one session with one server.
+
+    Args:
+        timeout_s: bounds the wait for each piece of an answer.
+        fields: sent with every request; a credential that must not reach another origin.
+    """
     return httpx2.AsyncClient(
         transport=transport,
         timeout=httpx2.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
-        headers={"Accept-Encoding": "identity"},
+        headers={**(fields or {}), "Accept-Encoding": "identity"},
         follow_redirects=False,
         max_redirects=0,  # the MCP transport follows within the origin by itself, up to this many
         trust_env=False,

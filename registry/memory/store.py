@@ -160,7 +160,7 @@ class _Transaction:
         if self.state.server(new.path) is not None:
             raise Conflict(f"the path {new.path} is taken")
         server_id = f"{len(self.state.servers) + 1:024x}"
-        policy = ServerPolicy(server_id, new.path, new.url, revision=1)
+        policy = ServerPolicy(server_id, new.path, new.url, revision=1, credentials=new.credentials)
         server = Server(
             server_id, new.name, new.path, new.url, new.type.value, policy, title=new.title, description=new.description
         )
@@ -198,6 +198,11 @@ class _Transaction:
             revision=server.policy.revision + 1,
         )
         return self._saved(replace(server, policy=policy))
+
+    async def save_credentials(self, server_id: str, credentials: Mapping[str, str]) -> Server:
+        server = self.state.servers[server_id]
+        templates = tuple(sorted(credentials.items()))
+        return self._saved(replace(server, policy=replace(server.policy, credentials=templates)))
 
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
         server = self.state.servers[server_id]

@@ -13,6 +13,7 @@ from typing import Any
 
 from bson import ObjectId
 
+from registry import references
 from registry.model import Server, ServerPolicy, ServerType, Tool
 from registry.mongo.client import as_utc
 from registry.paths import path_fault
@@ -27,6 +28,7 @@ TOOLS = "registryTools"
 CAPABILITIES = "registryCapabilities"
 REFRESHED_AT = "registryRefreshedAt"
 REFRESH_ERROR = "registryRefreshError"
+CREDENTIALS = "registrySettings.credentials"
 RESOURCE_TYPE = "mcpServer"
 SHARED_PATH = "two servers are stored under this path"
 
@@ -40,6 +42,7 @@ POLICY_FIELDS = {
     READ_ONLY: 1,
     REVISION: 1,
     "registrySettings.trusted": 1,
+    CREDENTIALS: 1,
     f"{TOOLS}.name": 1,
     f"{TOOLS}.annotations": 1,
 }
@@ -87,6 +90,7 @@ def server_policy(doc: Doc, shared: Collection[str] = ()) -> ServerPolicy:
         read_only_tools=lists[READ_ONLY] or frozenset(),
         declared_read_only=frozenset(tool.name for tool in _stored_tools(doc) if tool.declares_read_only),
         trusted=_mapping(doc.get("registrySettings")).get("trusted") is True,
+        credentials=_credentials(doc) or (),
         revision=whole_number(doc.get(REVISION)) or 0,
         fault=SHARED_PATH if doc.get("path") in shared else _fault(doc, config, lists),
     )
@@ -101,9 +105,19 @@ def _fault(doc: Doc, config: Doc, lists: Mapping[str, frozenset[str] | None]) ->
         return "config.url is not a text"
     if not isinstance(config.get("enabled", True), bool):
         return "config.enabled is not a boolean"
+    if _credentials(doc) is None:
+        return f"{CREDENTIALS} cannot be read"
     if config.get("type", ServerType.STREAMABLE_HTTP) != ServerType.STREAMABLE_HTTP:
         return "servers of this type are not supported yet"
     return None
+
+
+def _credentials(doc: Doc) -> tuple[tuple[str, str], ...] | None:
+    """Field names and templates; missing is none, anything that is not usable as a whole is None."""
+    stored = _mapping(doc.get("registrySettings")).get("credentials", {})
+    if not isinstance(stored, Mapping) or not all(isinstance(text, str) for text in stored.values()):
+        return None
+    return None if references.fault(stored) else tuple(sorted(stored.items()))
 
 
 def _names(doc: Doc, field: str) -> frozenset[str] | None:

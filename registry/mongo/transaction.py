@@ -18,6 +18,7 @@ from registry.mongo import documents, records
 from registry.mongo.client import Connection, translating
 from registry.mongo.documents import (
     CAPABILITIES,
+    CREDENTIALS,
     DISABLED,
     READ_ONLY,
     REFRESH_ERROR,
@@ -106,6 +107,10 @@ class MongoTransaction:
         revision = {"$add": [stored, 1]}
         return await self._updated(server_id, {**changed, REVISION: revision})
 
+    async def save_credentials(self, server_id: str, credentials: Mapping[str, str]) -> Server:
+        """As Transaction.save_credentials."""
+        return await self._updated(server_id, {CREDENTIALS: _literal(dict(credentials))})
+
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
         """As Transaction.save_snapshot."""
         server = await self.server(server_id)
@@ -159,7 +164,7 @@ def _new_document(new: NewServer) -> dict[str, Any]:
         READ_ONLY: [],
         REVISION: 1,
         TOOLS: [],
-    }
+    } | ({"registrySettings": {"credentials": dict(new.credentials)}} if new.credentials else {})
 
 
 async def find_server(

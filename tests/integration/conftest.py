@@ -47,7 +47,7 @@ async def running(downstream: FakeDownstream, **settings: Any) -> AsyncIterator[
     store.state.keys["key-1"] = made.key()
     store.state.servers["srv-1"] = _server(downstream)
     store.state.entries.append(made.entry())
-    chosen = Settings.model_validate({"listen": "127.0.0.1:0", **settings})
+    chosen = Settings.model_validate({"listen": "127.0.0.1:0", "embeddings": "none", **settings})
     app = build(chosen, store)
     listener = listen(chosen.listen)
     async with serving(app.web, listener, grace_s=1):

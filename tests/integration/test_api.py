@@ -56,6 +56,8 @@ async def api() -> AsyncIterator[Api]:
         tools=plane.tools,
         keys=plane.keys,
         activity=plane.activity,
+        discovery=plane.discovery,
+        mirrors=plane.mirrors,
         public_url="http://proxy.test/",
     )
     root = web.Application()

@@ -15,6 +15,7 @@ from mcp_types import ToolAnnotations
 
 from registry.downstream import McpCatalogue
 from registry.errors import DownstreamFailed
+from tests.build import policy
 
 Answer = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 
@@ -52,7 +53,7 @@ async def sdk_downstream(*, stateless: bool, json_response: bool) -> AsyncIterat
 @pytest.mark.parametrize("json_response", [False, True])
 async def test_every_tool_of_an_sdk_server_is_in_the_snapshot(stateless: bool, json_response: bool) -> None:
     async with sdk_downstream(stateless=stateless, json_response=json_response) as url:
-        snapshot = await McpCatalogue().snapshot(url)
+        snapshot = await McpCatalogue().snapshot(policy(url=url))
     assert [tool.name for tool in snapshot.tools] == ["read", "löschen"]
     assert [tool.declares_read_only for tool in snapshot.tools] == [True, False]
     assert snapshot.tools[0].description == "Read something."
@@ -115,7 +116,7 @@ async def served(handle: Callable[[web.Request], Awaitable[web.StreamResponse]])
 
 async def snapshot_of(pages: dict[str | None, Any], timeout_s: float = 5) -> Any:
     async with served(RawDownstream(pages).handle) as url:
-        return await McpCatalogue(timeout_s).snapshot(url)
+        return await McpCatalogue(timeout_s=timeout_s).snapshot(policy(url=url))
 
 
 def page(*names: str, cursor: Any = None) -> dict[str, Any]:
@@ -180,14 +181,14 @@ async def test_paging_without_end_stops_at_the_bound() -> None:
     downstream = RawDownstream(Endless({None: page("a", cursor="1")}))
     async with served(downstream.handle) as url:
         with pytest.raises(DownstreamFailed, match="1000 pages"):
-            await McpCatalogue().snapshot(url)
+            await McpCatalogue().snapshot(policy(url=url))
     assert downstream.requests.count(("POST", "tools/list")) == 1000
 
 
 async def test_every_client_capability_is_declared_and_the_session_is_ended() -> None:
     downstream = RawDownstream({None: page("a")})
     async with served(downstream.handle) as url:
-        await McpCatalogue().snapshot(url)
+        await McpCatalogue().snapshot(policy(url=url))
     assert {"sampling", "elicitation", "roots"} <= downstream.initialize["capabilities"].keys()
     assert downstream.requests[-1] == ("DELETE", "s1")
 
@@ -222,7 +223,7 @@ async def test_what_the_downstream_asks_for_is_declined_and_the_list_still_comes
         return stream
 
     async with served(handle) as url:
-        snapshot = await McpCatalogue(5).snapshot(url)
+        snapshot = await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
     assert snapshot.names == {"a"}
     assert declined.result()["id"] == 1
     assert declined.result()["error"]["message"] == "this client only lists tools"
@@ -241,7 +242,7 @@ async def test_no_redirect_is_followed() -> None:
 
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed) as failed:
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
     assert set(seen) == {""}
     assert str(failed.value) == "the downstream redirects (HTTP status 307), which is never followed"
 
@@ -252,7 +253,7 @@ async def test_a_downstream_that_wants_a_credential_is_said_to() -> None:
 
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed, match=r"HTTP status 401$"):
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
 
 
 async def test_a_downstream_of_an_unknown_revision_is_an_error() -> None:
@@ -260,12 +261,12 @@ async def test_a_downstream_of_an_unknown_revision_is_an_error() -> None:
     downstream.version = "1999-01-01"
     async with served(downstream.handle) as url:
         with pytest.raises(DownstreamFailed, match="did not speak MCP"):
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
 
 
 async def test_an_address_that_no_client_can_use_is_an_error() -> None:
     with pytest.raises(DownstreamFailed):
-        await McpCatalogue(5).snapshot("http://999.1.1.1/mcp")
+        await McpCatalogue(timeout_s=5).snapshot(policy(url="http://999.1.1.1/mcp"))
 
 
 async def test_a_connection_that_breaks_is_an_error() -> None:
@@ -276,14 +277,14 @@ async def test_a_connection_that_breaks_is_an_error() -> None:
 
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed, match=r"broke$"):
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
 
 
 async def test_a_downstream_that_is_not_there_is_named_without_its_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(DownstreamFailed) as failed:
-        await McpCatalogue(5).snapshot(f"http://127.0.0.1:{port}/mcp?token=secret")
+        await McpCatalogue(timeout_s=5).snapshot(policy(url=f"http://127.0.0.1:{port}/mcp?token=secret"))
     assert str(failed.value) == "the downstream could not be connected to"
 
 
@@ -298,7 +299,7 @@ async def test_a_downstream_that_stays_silent_fails_within_the_timeout_and_leave
     before = asyncio.all_tasks()
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed, match=r"in 0\.2 s"):
-            await McpCatalogue(0.2).snapshot(url)
+            await McpCatalogue(timeout_s=0.2).snapshot(policy(url=url))
         hang.set()
     assert arrived.is_set()
     assert asyncio.all_tasks() <= before
@@ -324,7 +325,7 @@ async def test_whatever_is_not_mcp_is_a_downstream_that_failed(response: dict[st
 
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed):
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
 
 
 async def test_a_compressed_answer_is_refused() -> None:
@@ -335,7 +336,7 @@ async def test_a_compressed_answer_is_refused() -> None:
 
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed, match="compressed"):
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))
 
 
 async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,4 +350,4 @@ async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch)
 
     async with served(handle) as url:
         with pytest.raises(DownstreamFailed, match="too large"):
-            await McpCatalogue(5).snapshot(url)
+            await McpCatalogue(timeout_s=5).snapshot(policy(url=url))

@@ -41,7 +41,7 @@ async def _get(http: aiohttp.ClientSession, path: str, **fields: str) -> tuple[i
 
 async def test_alive_and_ready_are_told(http: aiohttp.ClientSession) -> None:
     assert await _get(http, "/healthz") == (200, {"status": "alive"})
-    assert await _get(http, "/readyz") == (200, {"status": "ready", "store": "available"})
+    assert await _get(http, "/readyz") == (200, {"status": "ready", "store": "available", "discovery": "available"})
 
 
 async def test_without_the_store_it_is_alive_but_not_ready(http: aiohttp.ClientSession, store: MemoryStore) -> None:

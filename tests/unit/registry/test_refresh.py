@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from registry.errors import DownstreamFailed, Forbidden, NotFound
-from registry.model import Action, Scope, Snapshot
+from registry.model import Action, Scope, ServerPolicy, Snapshot
 from registry.refresh import Cause, Refresher
 from tests.control_plane import ControlPlane
 
@@ -78,7 +78,7 @@ async def test_a_switch_that_lands_while_the_downstream_is_asked_is_kept(plane: 
     class Slow:
         asked, answer = asyncio.Event(), asyncio.Event()
 
-        async def snapshot(self, url: str) -> Snapshot:
+        async def snapshot(self, policy: ServerPolicy) -> Snapshot:
             self.asked.set()
             await self.answer.wait()
             return Snapshot(server.tools[1:])
@@ -115,7 +115,7 @@ async def test_a_server_that_goes_while_its_downstream_is_asked_is_not_found(
     server = await plane.server()
 
     class Removing:
-        async def snapshot(self, url: str) -> Snapshot:
+        async def snapshot(self, policy: ServerPolicy) -> Snapshot:
             del plane.store.state.servers[server.id]
             if failure is not None:
                 raise DownstreamFailed(failure)

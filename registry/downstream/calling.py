@@ -1,0 +1,143 @@
+"""A session with a downstream for calls: it takes results as they come, and tells whose an error is.
+
+Source: MCP 2026-07-28 server/tools (`Mcp-Param-*`), basic/lifecycle (client capabilities); mcp 2.3.0, which reports
+its own trouble as JSON-RPC errors, with the downstream's text in some.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+from mcp.client.session import ClientSession
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    ClientCapabilities,
+    Request,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from registry.downstream.exchanges import Exchange, exchange
+from registry.downstream.failures import failure
+from registry.downstream.pages import Catalogue
+from registry.downstream.session import AsReceived, DecliningSession, Lenient, Received, Sent, tools_page
+from registry.errors import DownstreamFailed
+
+_ANSWERED: tuple[tuple[int, str], ...] = (
+    (INTERNAL_ERROR, "Server returned an error response"),
+    (METHOD_NOT_FOUND, "Not Found"),
+    (INVALID_REQUEST, "server answered a request with 202 Accepted"),
+    (INVALID_REQUEST, "Unexpected content type: "),
+    (PARSE_ERROR, "Failed to parse JSON response: "),
+    (PARSE_ERROR, "Failed to parse SSE message: "),
+)
+"""How the library's words begin for an answer that is not MCP."""
+
+_BROKEN: tuple[tuple[int, str], ...] = (
+    (CONNECTION_CLOSED, "Connection closed"),
+    (CONNECTION_CLOSED, "SSE stream failed: "),
+    (CONNECTION_CLOSED, "SSE stream ended "),
+)
+"""The same for an answer that did not come to its end."""
+
+
+class SessionLost(DownstreamFailed):
+    """The downstream does not know the session, so it has not run the call."""
+
+
+class ToolRequest(Request[dict[str, Any], Literal["tools/call"]]):
+    """A call whose params are sent as they are."""
+
+    method: Literal["tools/call"] = "tools/call"
+
+
+class CallingSession(DecliningSession):
+    """A session for calls. `usable` turns False when the next call should have another one."""
+
+    def __init__(self, received: Received, sent: Sent) -> None:
+        self._calls = _Calling(received, sent)
+        super().__init__(self._calls, "this client answers no requests")
+
+    @property
+    def usable(self) -> bool:
+        """False once the connection broke, or the downstream refused a message of the session as a whole."""
+        return self._calls.usable
+
+    async def call(self, params: Mapping[str, Any], on_progress: ProgressFnT | None) -> dict[str, Any]:
+        """The result as it came. Raises MCPError, the downstream's own alone; SessionLost; DownstreamFailed."""
+        request = ToolRequest(params=dict(params))
+        return (await self.send_request(request, AsReceived, progress_callback=on_progress)).as_received
+
+    async def learn_parameters(self) -> bool:
+        """Learn, by listing the tools, which arguments of which tool are mirrored in header fields.
+
+        Returns False where the revision has no such fields. Raises as `call` does.
+        """
+        if self.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return False
+        catalogue = Catalogue()
+        catalogue.add(await tools_page(self, None))
+        while catalogue.next_cursor is not None:
+            catalogue.add(await tools_page(self, catalogue.next_cursor))
+        self._calls.mirrors = {tool.name: partial(_mirrored, tool.input_schema) for tool in catalogue.tools}
+        return True
+
+    def _build_capabilities(self, version: str) -> ClientCapabilities:
+        # What is asked for is carried to the client in a result since 2026-07-28, and not at all before.
+        return super()._build_capabilities(version) if version in MODERN_PROTOCOL_VERSIONS else ClientCapabilities()
+
+
+def _mirrored(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, str]:
+    if find_invalid_x_mcp_header(schema) is not None:
+        return {}
+    return mcp_param_headers(x_mcp_header_map(schema), arguments)
+
+
+class _Calling(Lenient):
+    """Sends lists and calls each in an exchange of its own, and judges their errors by it."""
+
+    usable = True
+    mirrors: Mapping[str, partial[dict[str, str]]] = {}
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **more: Any
+    ) -> dict[str, Any]:
+        if not method.startswith("tools/"):
+            return await super().send_raw_request(method, params, opts, **more)
+        with exchange() as noted:
+            try:
+                return await super().send_raw_request(method, params, self._with_mirrors(params, opts), **more)
+            except MCPError as exc:
+                if (failed := _failed(exc, noted)) is not None:
+                    self.usable = False
+                    raise failed from exc
+                self.usable = self.usable and not noted.doubts_session
+                raise
+
+    def _with_mirrors(self, params: Mapping[str, Any] | None, opts: CallOptions | None) -> CallOptions:
+        options = opts if opts is not None else CallOptions()
+        mirror = self.mirrors.get((params or {}).get("name", ""))
+        if mirror is not None and params is not None:
+            options.setdefault("headers", {}).update(mirror(params["arguments"]))
+        return options
+
+
+def _failed(error: MCPError, noted: Exchange) -> DownstreamFailed | None:
+    """What failed, None when this is the downstream's own error."""
+    if noted.lost_session:
+        return SessionLost("the downstream does not know the session any more")
+    if _is_any(error, _BROKEN) and noted.error is None:
+        return DownstreamFailed("the connection to the downstream broke")
+    if _is_any(error, _BROKEN) or _is_any(error, _ANSWERED):
+        return failure(noted.error or error, noted.status)
+    return None
+
+
+def _is_any(error: MCPError, words: tuple[tuple[int, str], ...]) -> bool:
+    return any(error.error.code == code and error.error.message.startswith(start) for code, start in words)

@@ -1,0 +1,42 @@
+"""Two rankings made one: relative score fusion.
+
+Source: Weaviate hybrid search, relativeScoreFusion: the best candidates of each ranking, their scores spread over 0 to
+1, added with weights. Fusion by rank alone was measured to be much worse.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from registry.localindex.bm25 import Rows, Scores
+
+ALPHA = 0.7
+"""Weight of the vectors. Measured on 377 real tools with 50 queries: .75, which is Weaviate's default, loses one in the
+first five, and what is below .6 loses more."""
+
+CANDIDATES = 100
+"""Of each ranking, unless more are asked for."""
+
+
+def best(scores: Scores, rows: Rows, most: int) -> Rows:
+    """The rows with the highest scores, at most `most`, in no order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.argpartition(-scores[rows], most - 1)[:most]]
+
+
+def spread(scores: Scores, rows: Rows) -> Mapping[int, float]:
+    """The scores of these rows, the lowest as 0 and the highest as 1; all as 1 when they are equal."""
+    if not len(rows):
+        return {}
+    chosen = scores[rows]
+    low, high = float(chosen.min()), float(chosen.max())
+    spread_out = (chosen - low) / (high - low) if high > low else np.ones_like(chosen)
+    return dict(zip(rows.tolist(), spread_out.tolist(), strict=True))
+
+
+def fused(vectors: Mapping[int, float], words: Mapping[int, float], alpha: float) -> dict[int, float]:
+    """The weighted sum, by row; a row that one ranking lacks has 0 there."""
+    return {
+        row: alpha * vectors.get(row, 0.0) + (1 - alpha) * words.get(row, 0.0) for row in vectors.keys() | words.keys()
+    }
