@@ -89,6 +89,7 @@ class Indexes:
         primary: None when the fallback is all there is.
         is_ready: False while the primary is known not to be complete.
         timeout_s: for the primary.
+        clock: seconds that never go back.
     """
 
     def __init__(
@@ -98,11 +99,13 @@ class Indexes:
         *,
         is_ready: Callable[[], bool] = lambda: True,
         timeout_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fallback = fallback
         self._primary = primary
         self._is_ready = is_ready
         self._timeout_s = timeout_s
+        self._clock = clock
         self._resting_until = 0.0
         self._has_failed = False
 
@@ -115,7 +118,7 @@ class Indexes:
         """The hits, and whether the fallback gave them. `keep`: stay with the fallback, as before in this search."""
         if self._primary is None:
             return tuple(await self._fallback.search(query)), False
-        if not keep and self._is_ready() and time.monotonic() >= self._resting_until:
+        if not keep and self._is_ready() and self._clock() >= self._resting_until:
             hits = await self._asked(self._primary, query)
             if hits is not None:
                 return hits, False
@@ -129,7 +132,7 @@ class Indexes:
             if not self._has_failed:
                 log.warning("discovery.degraded", cause=str(exc) or "no answer in time")
             self._has_failed = True
-            self._resting_until = time.monotonic() + _REST_S
+            self._resting_until = self._clock() + _REST_S
             return None
         if self._has_failed:
             log.info("discovery.recovered")
