@@ -1,8 +1,7 @@
 """The whole control plane on in-memory twins, for the tests of its use cases and of the API."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime
 
 from config.background import running
@@ -43,6 +42,7 @@ from registry.servers import Servers
 from registry.targets import IndexTarget
 from registry.tools import Tools
 from registry.vectors import Vectors
+from tests.waiting import until
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -169,12 +169,6 @@ class ControlPlane:
     async def rows(self) -> list[Activity]:
         """All activity, oldest first."""
         return list(reversed(await self.store.activity.newest(1000)))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Let other tasks run until `holds`; the test's own time limit ends a wait for ever."""
-    while not holds():  # noqa: ASYNC110  states of several objects, of which none has an event
-        await asyncio.sleep(0.001)
 
 
 def caller_of(secret: str | None, request_id: str = "r1") -> Caller:

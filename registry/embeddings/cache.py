@@ -13,6 +13,9 @@ from registry.indexing import Vector
 
 log = structlog.get_logger(__name__)
 
+_BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
+"""What says that the file itself is at fault; SQLITE_ERROR is another schema. A locked file or a full disk is not."""
+
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (source TEXT, text TEXT, vector BLOB, PRIMARY KEY (source, text))"
 
 
@@ -43,7 +46,7 @@ class SqliteVectors:
         try:
             with self._opened() as file:
                 rows = file.execute("SELECT text, vector FROM vectors WHERE source = ?", (name,))
-                return {text: array("f", vector) for text, vector in rows}
+                return {text: _vector(vector) for text, vector in rows}
         except (sqlite3.Error, OSError, ValueError, TypeError) as exc:
             self._lost(exc)
             return {}
@@ -54,13 +57,14 @@ class SqliteVectors:
         try:
             with self._opened() as file, file:
                 file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
-        except (sqlite3.Error, OSError) as exc:
-            log.warning("vectors.unsaved", cause=str(exc))
+        except (sqlite3.Error, OSError, ValueError) as exc:
+            self._lost(exc)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._path.chmod(0o600)  # it may have been there before, readable by others
         with closing(sqlite3.connect(self._path, timeout=5)) as file:
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = NORMAL")
@@ -69,7 +73,23 @@ class SqliteVectors:
 
     def _lost(self, exc: Exception) -> None:
         log.warning("vectors.lost", cause=str(exc))
+        if not _is_broken(exc):
+            return
         try:
             self._path.replace(self._path.with_suffix(".broken"))
         except OSError as again:
             log.warning("vectors.stuck", cause=str(again))
+
+
+def _vector(stored: object) -> Vector:
+    if not isinstance(stored, bytes) or len(stored) % 4:
+        raise sqlite3.DatabaseError("a stored vector is not one")
+    return array("f", stored)
+
+
+def _is_broken(exc: Exception) -> bool:
+    """True when the file is at fault. The low byte of SQLite's code is the kind; an error of ours has no code."""
+    if not isinstance(exc, sqlite3.DatabaseError):
+        return False
+    code: int = getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    return code & 0xFF in _BROKEN

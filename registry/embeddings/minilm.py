@@ -61,7 +61,7 @@ class MiniLm:
         return [self._one(text) for text in texts]
 
     def _one(self, text: str) -> Vector:
-        encoded = self._tokenizer.encode(text)
+        encoded = self._tokenizer.encode(text.encode("utf-8", "replace").decode())  # refuses a lone surrogate
         ids = np.array([encoded.ids], dtype=np.int64)
         fed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         mean = self._session.run(None, fed)[0][0].mean(axis=0)

@@ -19,10 +19,11 @@ CANDIDATES = 100
 
 
 def best(scores: Scores, rows: Rows, most: int) -> Rows:
-    """The rows with the highest scores, at most `most`, in no order."""
+    """The `most` rows with the highest scores, and what ties with the last of them, in no order."""
     if len(rows) <= most:
         return rows
-    return rows[np.argpartition(-scores[rows], most - 1)[:most]]
+    chosen = scores[rows]
+    return rows[chosen >= np.partition(chosen, -most)[-most]]  # a tie cut by row would depend on the order of writes
 
 
 def spread(scores: Scores, rows: Rows) -> Mapping[int, float]:

@@ -1,6 +1,5 @@
 """The gateway with processes and no twin: an agent that knows no server finds a tool and runs it."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.e2e.test_story import Deployment, deployed, sdk_server
 from tests.raw_client import ask
+from tests.waiting import asked_until
 
 
 async def found(deployment: Deployment, query: str, **more: Any) -> list[dict[str, Any]]:
@@ -24,8 +24,11 @@ async def found(deployment: Deployment, query: str, **more: Any) -> list[dict[st
 
 async def until_found(deployment: Deployment, names: set[str]) -> None:
     """Wait until the local index has followed the registration."""
-    while {tool["tool"] for tool in await found(deployment, "destroy+something+nonce")} != names:
-        await asyncio.sleep(0.02)
+
+    async def are_found() -> bool:
+        return {tool["tool"] for tool in await found(deployment, "destroy+something+nonce")} == names
+
+    await asked_until(are_found)
 
 
 @pytest.mark.timeout(60)

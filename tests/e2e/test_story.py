@@ -39,10 +39,10 @@ class SdkServer:
 
 
 @contextlib.asynccontextmanager
-async def sdk_server(folder: Path, *options: str) -> AsyncIterator[SdkServer]:
+async def sdk_server(folder: Path, *options: str, program: Path = SDK_SERVER) -> AsyncIterator[SdkServer]:
     """Start a downstream, and end it."""
     journal = folder / f"{uuid.uuid4().hex}.jsonl"
-    command = (sys.executable, str(SDK_SERVER), "--journal", str(journal), *options)
+    command = (sys.executable, str(program), "--journal", str(journal), *options)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -95,10 +95,11 @@ class Deployment:
 
 
 @contextlib.asynccontextmanager
-async def deployed(database_url: str, folder: Path, *, replicas: int = 1) -> AsyncIterator[Deployment]:
-    """Start replicas one after another on one database."""
+async def deployed(database_url: str, folder: Path, *, replicas: int = 1, **more: object) -> AsyncIterator[Deployment]:
+    """Start replicas one after another on one database; `more` are further settings."""
     deployment = Deployment(new_key(), database_url)
-    settings = {"mongodb_url": database_url, "bootstrap_admin_key": deployment.admin_key, "data_dir": folder / "data"}
+    own = {"mongodb_url": database_url, "bootstrap_admin_key": deployment.admin_key, "data_dir": folder / "data"}
+    settings = {"embeddings": "none", **own, **more}
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(replicas):
             replica = await stack.enter_async_context(started("serve", **settings))

@@ -13,7 +13,8 @@ from registry.errors import Forbidden, IndexUnavailable, Invalid, NotFound, Unau
 from registry.indexing import Hit, SearchQuery
 from registry.model import VIEWER, Scope, Tool
 from registry.refresh import Cause
-from tests.control_plane import ControlPlane, caller_of, until
+from tests.control_plane import ControlPlane, caller_of
+from tests.waiting import until
 
 ALL = (Scope.MCP, Scope.READ, Scope.WRITE, Scope.MANAGE)
 
