@@ -45,8 +45,23 @@ def configure(level: str, form: Literal["auto", "console", "json"], stream: Text
     handler = logging.StreamHandler(out)
     handler.setFormatter(_formatter(console, colors=out.isatty()))
     logging.basicConfig(handlers=[handler], level=least, force=True)
-    for noisy in ("pymongo", "asyncio", "httpx2", "httpcore2", "mcp"):
-        logging.getLogger(noisy).setLevel(max(least, logging.WARNING))
+    for noisy, level_of_it in _LIBRARIES.items():
+        logging.getLogger(noisy).setLevel(max(least, level_of_it))
+
+
+_LIBRARIES = {
+    "asyncio": logging.WARNING,
+    "grpc": logging.WARNING,
+    "httpcore": logging.WARNING,
+    "httpcore2": logging.WARNING,
+    "httpx": logging.WARNING,  # a line for each request
+    "httpx2": logging.WARNING,
+    "pymongo": logging.WARNING,
+    "client": logging.CRITICAL,  # this and the next quote what downstreams say; what they raise we log ourselves
+    "mcp": logging.CRITICAL,
+    "weaviate-client": logging.CRITICAL,
+}
+"""Loggers of libraries, and the least of theirs that is of use to an operator."""
 
 
 def scrub(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

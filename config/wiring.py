@@ -151,7 +151,11 @@ def _mount_gateway(
     discovery: Discovery,
     variables: Mapping[str, str],
 ) -> None:
-    caller = McpToolCaller(bridges.for_registry(variables), timeout_s=settings.downstream_timeout_s)
+    caller = McpToolCaller(
+        bridges.for_registry(variables),
+        timeout_s=settings.downstream_timeout_s,
+        connect_timeout_s=settings.connect_timeout_s,
+    )
     methods = Methods(
         Identity(importlib.metadata.version("sluicegate")),
         Discoverer(bridges.DiscoveryFinder(discovery, settings.base_url)),

@@ -176,9 +176,10 @@ def plain(value: Any) -> Any:
 
 
 def _number(text: str) -> int | float:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    number = float(text)
+    try:
+        number = int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        raise ValueError("a number is out of range") from None  # thousands of digits, which Python does not read
     if not math.isfinite(number):
         raise ValueError("a number is out of range")
     return number

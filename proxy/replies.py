@@ -54,8 +54,8 @@ def result(id_text: str, content: Mapping[str, Any]) -> bytes:
 
 
 def json_text(value: Any) -> str:
-    """Decoded JSON as compact ASCII text."""
-    return json.dumps(value, separators=(",", ":"))
+    """Decoded JSON as compact ASCII text. Raises ValueError for an infinity, which JSON has no form for."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def refused(body: Body, verdicts: Sequence[Permit | Refusal]) -> Reply:

@@ -9,7 +9,7 @@ RegistryError
     Unauthenticated       no key, or not a valid one
     Conflict              the thing exists already
     Invalid               the request makes no sense; names the field
-    DownstreamFailed      a downstream did not give its tools
+    DownstreamFailed      a downstream did not give its tools, or no answer to a call
     IndexUnavailable      a search index is not there, or not in time; it may come back by itself
     IndexUnusable         a search index that a person has to look at: wrong key, other schema, unsupported version
     EmbedderUnusable      the embedding model is not there, or not the one that it says it is
@@ -81,7 +81,7 @@ class Invalid(RegistryError):
 
 
 class DownstreamFailed(RegistryError):
-    """A downstream did not give its tools; the message says why, without its address or any credential."""
+    """A downstream did not give what it was asked for; the message says why, without its address or a credential."""
 
     code = "downstream_failed"
 

@@ -104,7 +104,7 @@ class Vectors:
     async def close(self) -> None:
         """End what the embedder runs."""
         if self._embedder is not None:
-            self._embedder.close()
+            await asyncio.to_thread(self._embedder.close)  # waits for what is being embedded
 
     def _give_up(self, exc: EmbedderUnusable) -> None:
         log.error("embedder.unusable", cause=str(exc))

@@ -1,7 +1,7 @@
 """What the gateway's tools and methods answer, as decoded JSON, in the shapes of the official models.
 
-Source: MCP 2026-07-28 schema, by `mcp_types`. A result carries `resultType` on every revision: 2026-07-28 demands it,
-older clients pass over it.
+Source: MCP 2026-07-28 schema, by `mcp_types`. The result of a tool carries `resultType` on every revision: 2026-07-28
+demands it, older clients pass over it.
 """
 
 from collections.abc import Mapping

@@ -114,6 +114,8 @@ def execute_arguments(given: Any) -> ExecuteArguments:
 
 
 def _read(model: type[ArgumentsT], given: Any) -> ArgumentsT:
+    if not isinstance(given, dict):
+        raise BadArguments("the arguments must be an object")
     try:
         return model.model_validate(given)
     except ValidationError as exc:

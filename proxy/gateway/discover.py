@@ -23,10 +23,13 @@ class Discoverer:
         """One `tools/call` of `discover_servers`. Raises PolicyUnknown."""
         try:
             wanted = discover_arguments(jsontext.plain(params.get("arguments", {})))
+        except (BadArguments, ValueError) as exc:
+            return error_result(f"{DISCOVER} was not run: {exc}")
+        try:
             found = await self._finder.find(
                 asking.key_hash, wanted.query, wanted.limit, wanted.server, include_disabled=wanted.include_disabled
             )
-        except (BadArguments, FindRefused, ValueError) as exc:
+        except FindRefused as exc:
             return error_result(f"{DISCOVER} was not run: {exc}")
         return text_result("\n".join(_lines(found)), structured=found)
 

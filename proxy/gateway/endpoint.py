@@ -5,6 +5,7 @@ events), 2025-03-26 (batches). An answer is one JSON body, unless its caller ask
 """
 
 import asyncio
+import json
 import uuid
 from dataclasses import replace
 
@@ -12,14 +13,14 @@ import structlog
 from aiohttp import web
 
 from proxy import headers, jsonrpc, replies
-from proxy.errors import InvalidRequest, MethodNotFound, NotAcceptable, ProxyError, UnsupportedMedia
+from proxy.errors import InvalidParams, InvalidRequest, MethodNotFound, NotAcceptable, ProxyError, UnsupportedMedia
 from proxy.exchange import known_id
 from proxy.gateway.asking import Asking, downstream_credentials
 from proxy.gateway.flights import FlightId, Flights
 from proxy.gateway.methods import INITIALIZE, Methods
 from proxy.gateway.progress import ProgressStream, progress_token
 from proxy.gateway.revision import Era, era_of, revision_of
-from proxy.jsonrpc import Body, Message, Notification, Request, Response
+from proxy.jsonrpc import TOOLS_CALL, Body, Message, Notification, Request, Response
 from proxy.jsontext import Number
 from proxy.ports import DataPlaneSettings, Fields, Policies, Reply
 from proxy.transport.answer import authored
@@ -36,7 +37,10 @@ REQUEST_CANCELLED = -32800
 """What the official SDK answers to a request that its client has cancelled."""
 
 _JSON: Fields = (("Content-Type", headers.JSON),)
-_POST_ONLY = replace(replies.METHOD_NOT_ALLOWED, fields=(("Content-Type", headers.JSON), ("Allow", "POST")))
+_POST_ONLY = replace(
+    replies.problem(405, "method not allowed", "Only POST is served.", "method_not_allowed"),
+    fields=(*_JSON, ("Allow", "POST")),
+)
 
 
 class Gateway:
@@ -72,8 +76,8 @@ class Gateway:
         _check_head(fields)
         messages = jsonrpc.parse(body)
         headers.check_mcp_fields(fields, messages)
-        session = next(iter(headers.values(fields, SESSION)), "")
-        asking = Asking(hashed, revision_of(fields, messages), session, downstream_credentials(fields))
+        revision = revision_of(fields, messages)
+        asking = Asking(hashed, revision, _session(fields, revision), downstream_credentials(fields))
         return await self._answered(request, asking, messages)
 
     async def _entered(self, hashed: str | None, body: bytes) -> Reply | None:
@@ -110,12 +114,12 @@ class Gateway:
         return None
 
     async def _one(self, request: web.Request, asking: Asking, message: Request) -> web.StreamResponse:
-        token = progress_token(message)
+        token = progress_token(message) if message.method == TOOLS_CALL else None  # others are done at once
         if token is not None and headers.accepts(_fields(request), headers.EVENT_STREAM):
             return await self._streamed(request, asking, message, token)
         try:
             answer = await self._flown(asking, message, None)
-        except MethodNotFound as error:
+        except (MethodNotFound, InvalidParams) as error:
             if era_of(asking.revision) is Era.MODERN:
                 raise
             return authored(Reply(200, _JSON, replies.error(error.id, error.code, str(error))))
@@ -136,7 +140,7 @@ class Gateway:
 
     async def _flown(self, asking: Asking, message: Request, stream: ProgressStream | None) -> bytes:
         """The answer, unless its client cancels it first."""
-        flight = FlightId(asking.key_hash, asking.session, message.id)
+        flight = FlightId(asking.key_hash, asking.session, _same_id(message.id))
         work = asyncio.ensure_future(self._methods.answer(asking, message, stream.tell if stream else None))
         with self._flights.joined(flight, work):
             try:
@@ -146,6 +150,11 @@ class Gateway:
         if work.cancelled():
             return replies.error(message.id, REQUEST_CANCELLED, "Request cancelled")
         return work.result()
+
+
+def _session(fields: Fields, revision: str) -> str:
+    """The name of the client's session, empty where the revision has none."""
+    return next(iter(headers.values(fields, SESSION)), "") if era_of(revision) is Era.HANDSHAKE else ""
 
 
 def _check_head(fields: Fields) -> None:
@@ -158,6 +167,11 @@ def _check_head(fields: Fields) -> None:
 
 def _fields(request: web.Request) -> Fields:
     return tuple(request.headers.items())
+
+
+def _same_id(text: str) -> str:
+    """The JSON text of an id, strings as `_id_text` spells them: an escape makes no other id."""
+    return replies.json_text(json.loads(text)) if text.startswith('"') else text
 
 
 def _id_text(value: object) -> str:

@@ -61,6 +61,7 @@ class Executor:
         """
         try:
             wanted = execute_arguments(jsontext.plain(params.get("arguments", {})))
+            beside = jsontext.plain({name: params[name] for name in (*_RETRY, "_meta") if name in params})
         except (BadArguments, ValueError) as exc:
             return error_result(f"{EXECUTE} was not run: {exc}")
         if wanted.tool in OWN:
@@ -68,7 +69,7 @@ class Executor:
         verdict = await self._decided(asking, wanted)
         if isinstance(verdict, Refusal):
             return _refused(verdict)
-        return await self._called(asking, verdict, _call(asking, verdict, wanted, params), on_progress)
+        return await self._called(asking, verdict, _call(asking, verdict, wanted, beside), on_progress)
 
     async def _decided(self, asking: Asking, wanted: ExecuteArguments) -> Permit | Refusal:
         facts = await self._facts(asking, wanted.server)
@@ -100,15 +101,15 @@ def _refused(refusal: Refusal) -> Json:
     return error_result(_ABOUT_SERVER.get(refusal.reason, f"Unknown tool: {refusal.tool}"))
 
 
-def _call(asking: Asking, permit: Permit, wanted: ExecuteArguments, params: Mapping[str, Any]) -> ToolCall:
-    meta = params.get("_meta")
+def _call(asking: Asking, permit: Permit, wanted: ExecuteArguments, beside: Mapping[str, Any]) -> ToolCall:
+    meta = beside.get("_meta")
     passed = {name: value for name, value in meta.items() if _passes(name)} if isinstance(meta, Mapping) else {}
     return ToolCall(
         arguments=wanted.arguments,
         session=asking.key_hash or "",
         authorization=asking.credentials.get(permit.server.path),
-        retry=jsontext.plain({name: params[name] for name in _RETRY if name in params}),
-        meta=jsontext.plain(passed),
+        retry={name: beside[name] for name in _RETRY if name in beside},
+        meta=passed,
     )
 
 

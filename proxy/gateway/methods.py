@@ -51,9 +51,10 @@ class Methods:
         if handler is None:
             raise MethodNotFound("there is no such method here", id=request.id)
         outcome = await handler(asking, request, on_progress)
-        if isinstance(outcome, CallError):
-            return replies.error(request.id, outcome.code, outcome.message, outcome.data)
-        return replies.result(request.id, outcome)
+        try:
+            return _written(request.id, outcome)
+        except ValueError:
+            return replies.result(request.id, error_result("The tool's answer holds a number out of range."))
 
     async def _initialize(self, _asking: Asking, request: Request, _progress: Progress | None) -> Json:
         return self._identity.initialized(negotiated(string(request.params.get("protocolVersion"))))
@@ -79,3 +80,9 @@ class Methods:
         if name == DISCOVER:
             return await self._discoverer.run(asking, request.params)
         return error_result(f"unknown tool: {name}")
+
+
+def _written(id_text: str, outcome: Json | CallError) -> bytes:
+    if isinstance(outcome, CallError):
+        return replies.error(id_text, outcome.code, outcome.message, outcome.data)
+    return replies.result(id_text, outcome)

@@ -4,6 +4,7 @@ Source: MCP 2026-07-28 basic/utilities/progress; WHATWG HTML 9.2 (event streams)
 """
 
 import asyncio
+import math
 from types import TracebackType
 from typing import Any
 
@@ -54,8 +55,10 @@ class ProgressStream:
 
     async def tell(self, progress: float, total: float | None, message: str | None) -> None:
         """One `notifications/progress`."""
+        if not math.isfinite(progress):
+            return  # JSON has no form for it
         told: dict[str, Any] = {"progress": progress}
-        told |= {} if total is None else {"total": total}
+        told |= {} if total is None or not math.isfinite(total) else {"total": total}
         told |= {} if message is None else {"message": message}
         params = replies.json_text(told)[:-1] + f',"progressToken":{self._token}}}'
         await self._event(f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}'.encode())

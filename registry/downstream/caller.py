@@ -1,48 +1,51 @@
 """Calls a tool of a downstream, for the gateway.
 
-Source: MCP 2026-07-28 server/tools and its HTTP transport (mirrored parameters, -32020), 2025-11-25 basic/transports
+Source: MCP 2026-07-28 server/tools and basic/transports (mirrored parameters, -32020), 2025-11-25 basic/transports
 (404: the session is gone); DESIGN 6. The result comes through as it was received.
 
-Invariant: a call is sent a second time only where the first is known not to have run: the server did not know the
+Invariant: a call is sent a second time only where the first is known not to have run: the downstream did not know the
 session, or refused the header fields.
 """
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from mcp.client.session import ClientSession
+import httpx2
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolRequest, CallToolRequestParams
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    PROTOCOL_VERSION_META_KEY,
+    JSONRPCRequest,
+)
 
 from registry.access import Permit
 from registry.calls import CallError, CallResult, Progress, ToolCall
+from registry.downstream.calling import CallingSession, SessionLost, opened_for_calls
+from registry.downstream.exchanges import ContainedTransport
 from registry.downstream.failures import EXPECTED, failure
-from registry.downstream.http import BoundedTransport, Credentials, http_client
+from registry.downstream.http import CONNECT_TIMEOUT_S, Credentials, http_client
 from registry.downstream.pool import Pool, SessionKey
-from registry.downstream.session import AsReceived, learn_parameters, opened
+from registry.downstream.progress import relayed
 from registry.errors import DownstreamFailed
 
-_HEADER_MISMATCH = -32020
-_SESSION_GONE = "Session terminated"
-"""The client library's word for a 404 to a request with a session id."""
-
-_BROKEN = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
-_ABOUT_HTTP = frozenset({"Server returned an error response", "Not Found"})
-"""The client library's words for an answer that is no JSON-RPC."""
-
 _OPEN_TIMEOUT_S = 30.0
-"""For connecting and the handshake."""
+"""For connecting and the handshake; the library alone waits 10 s for a server that is silent to `server/discover`."""
 
+_RETRY = ("inputResponses", "requestState")
+_OWN_META = frozenset({PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, "progressToken"})
+"""Ours to set, as the client of the downstream. A foreign token could be that of another call in the session."""
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """An open session and the transport beneath it, which knows the last HTTP status."""
-
-    session: ClientSession
-    transport: BoundedTransport
+_UNSENDABLE = CallError(
+    INVALID_PARAMS,
+    "the call cannot be sent: its arguments hold half a character or a number out of range, or are nested too deeply",
+)
 
 
 class McpToolCaller:
@@ -51,92 +54,125 @@ class McpToolCaller:
     Args:
         credentials: the static header fields of a server, or raises DownstreamFailed.
         timeout_s: for one call, from its start to its result.
+        connect_timeout_s: for each connection.
         idle_s: after which an unused session is ended.
-        most_sessions: at once.
+        max_sessions: at once, beyond which unused ones are ended earlier.
     """
 
     def __init__(
-        self, credentials: Credentials, *, timeout_s: float = 300.0, idle_s: float = 300.0, most_sessions: int = 256
+        self,
+        credentials: Credentials,
+        *,
+        timeout_s: float = 300.0,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        idle_s: float = 300.0,
+        max_sessions: int = 256,
     ) -> None:
         self._credentials = credentials
         self._timeout_s = timeout_s
-        self._pool: Pool[_Line] = Pool(self._opened, idle_s=idle_s, most=most_sessions)
+        self._http_timeout = httpx2.Timeout(timeout_s, connect=min(connect_timeout_s, timeout_s))
+        self._pool: Pool[CallingSession] = Pool(self._opened, idle_s=idle_s, most=max_sessions)
 
     async def close(self) -> None:
-        """End all sessions."""
+        """End all sessions, and fail the calls that are in them."""
         await self._pool.close()
 
     async def call(self, permit: Permit, call: ToolCall, on_progress: Progress | None = None) -> CallResult | CallError:
-        """As ToolCaller.call."""
+        """As ToolCaller.call. What `on_progress` raises comes through."""
         if permit.tool is None:
             raise ValueError("this permit names no tool")
+        params = _params(permit.tool, call)
+        if not _is_sendable(params):
+            return _UNSENDABLE
         key = self._key(permit, call)
-        request = _request(permit.tool, call)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._sent(key, request, on_progress)
+            async with asyncio.timeout(self._timeout_s) as limit, relayed(on_progress) as tell:
+                return await self._sent(key, params, tell)
         except TimeoutError as exc:
+            if not limit.expired():
+                raise
             raise DownstreamFailed(f"the downstream did not answer in {self._timeout_s:g} s") from exc
 
     def _key(self, permit: Permit, call: ToolCall) -> SessionKey:
-        fields = {name.title(): value for name, value in self._credentials(permit.server).items()}
+        fields = {name.lower(): value for name, value in self._credentials(permit.server).items()}
         if call.authorization is not None:
-            fields["Authorization"] = call.authorization
+            fields["authorization"] = call.authorization
+        if not all(value.isascii() and value.isprintable() for value in fields.values()):
+            raise DownstreamFailed("a credential for the downstream holds what no header field can")
         return SessionKey(permit.server.server_id, permit.server.url, call.session, tuple(sorted(fields.items())))
 
     async def _sent(
-        self, key: SessionKey, request: CallToolRequest, on_progress: Progress | None
+        self, key: SessionKey, params: Mapping[str, Any], tell: ProgressFnT | None
     ) -> CallResult | CallError:
         """The outcome; sent again once where the first has surely not run."""
-        first = await self._once(key, request, on_progress)
-        if isinstance(first, CallError) and await self._may_repeat(key, first):
-            return await self._once(key, request, on_progress)
+        try:
+            first = await self._once(key, params, tell)
+        except SessionLost:
+            return await self._once(key, params, tell)
+        if isinstance(first, CallError) and first.code == HEADER_MISMATCH and await self._has_learned(key):
+            return await self._once(key, params, tell)
         return first
 
-    async def _may_repeat(self, key: SessionKey, error: CallError) -> bool:
-        if error.code == _HEADER_MISMATCH:
-            async with self._pool.lent(key) as line:
-                return await learn_parameters(line.session)
-        return error.message == _SESSION_GONE
-
     async def _once(
-        self, key: SessionKey, request: CallToolRequest, on_progress: Progress | None
+        self, key: SessionKey, params: Mapping[str, Any], tell: ProgressFnT | None
     ) -> CallResult | CallError:
-        async with self._pool.lent(key) as line:
+        async with self._lent(key) as session:
             try:
-                answer = await line.session.send_request(request, AsReceived, progress_callback=on_progress)
+                return CallResult(await session.call(params, tell))
             except MCPError as exc:
-                return self._error(key, line, exc)
-            except (*EXPECTED, ExceptionGroup) as exc:
-                self._pool.drop(key, line)
-                raise failure(exc, line.transport.last_status) from exc
-            return CallResult(answer.as_received)
+                return CallError(exc.error.code, exc.error.message, exc.error.data)
 
-    def _error(self, key: SessionKey, line: _Line, exc: MCPError) -> CallError:
-        """The downstream's own error. What the client library says of the transport is a failure instead."""
-        if exc.error.message == _SESSION_GONE or exc.error.code in _BROKEN:
-            self._pool.drop(key, line)
-        if exc.error.code in _BROKEN or exc.error.message in _ABOUT_HTTP:
-            raise failure(exc, line.transport.last_status) from exc
-        return CallError(exc.error.code, exc.error.message, exc.error.data)
+    async def _has_learned(self, key: SessionKey) -> bool:
+        async with self._lent(key) as session:
+            try:
+                return await session.learn_parameters()
+            except (MCPError, DownstreamFailed):
+                return False  # its error to the call says more
 
     @contextlib.asynccontextmanager
-    async def _opened(self, key: SessionKey) -> AsyncIterator[_Line]:
-        transport = BoundedTransport()
+    async def _lent(self, key: SessionKey) -> AsyncIterator[CallingSession]:
+        async with self._pool.lent(key) as session:
+            try:
+                yield session
+            finally:
+                if not session.usable:
+                    self._pool.drop(key, session)
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, key: SessionKey) -> AsyncIterator[CallingSession]:
+        transport = ContainedTransport()
         try:
             async with (
                 http_client(transport, self._timeout_s, dict(key.fields)) as http,
-                asyncio.timeout(_OPEN_TIMEOUT_S) as opening,
-                opened(key.url, http) as session,
+                asyncio.timeout(min(_OPEN_TIMEOUT_S, self._timeout_s)) as opening,
+                opened_for_calls(key.url, _with(http, self._http_timeout)) as session,
             ):
                 opening.reschedule(None)
-                yield _Line(session, transport)
+                transport.contain()
+                yield session
         except TimeoutError as exc:
             raise DownstreamFailed("the downstream did not open a session in time") from exc
         except (DownstreamFailed, *EXPECTED, ExceptionGroup) as exc:
             raise failure(exc, transport.last_status) from exc
 
 
-def _request(tool: str, call: ToolCall) -> CallToolRequest:
-    params: Mapping[str, Any] = {"name": tool, "arguments": dict(call.arguments), **call.retry}
-    return CallToolRequest(params=CallToolRequestParams.model_validate({**params, "_meta": dict(call.meta)}))
+def _params(tool: str, call: ToolCall) -> dict[str, Any]:
+    retry = {name: call.retry[name] for name in _RETRY if name in call.retry}
+    meta = {name: value for name, value in call.meta.items() if name not in _OWN_META}
+    return {"name": tool, "arguments": dict(call.arguments), **retry, "_meta": meta}
+
+
+def _is_sendable(params: Mapping[str, Any]) -> bool:
+    """False for what the library's last steps fail on, where it would end the whole session. They are taken here."""
+    message = JSONRPCRequest(jsonrpc="2.0", id=0, method="tools/call", params=dict(params))
+    try:
+        message.model_dump(mode="json")  # bounds the depth; makes null of an infinity, so what follows takes params
+        json.dumps(params, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
+def _with(http: httpx2.AsyncClient, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+    http.timeout = timeout
+    return http

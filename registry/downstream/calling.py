@@ -5,10 +5,12 @@ its own trouble as JSON-RPC errors, with the downstream's text in some.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Literal
 
-from mcp.client.session import ClientSession
+import httpx2
 from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
@@ -26,7 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from registry.downstream.exchanges import Exchange, exchange
 from registry.downstream.failures import failure
 from registry.downstream.pages import Catalogue
-from registry.downstream.session import AsReceived, DecliningSession, Lenient, Received, Sent, tools_page
+from registry.downstream.session import AsReceived, DecliningSession, Lenient, entered, tools_page
 from registry.errors import DownstreamFailed
 
 _ANSWERED: tuple[tuple[int, str], ...] = (
@@ -36,12 +38,12 @@ _ANSWERED: tuple[tuple[int, str], ...] = (
     (INVALID_REQUEST, "Unexpected content type: "),
     (PARSE_ERROR, "Failed to parse JSON response: "),
     (PARSE_ERROR, "Failed to parse SSE message: "),
+    (CONNECTION_CLOSED, "SSE stream failed: "),
 )
 """How the library's words begin for an answer that is not MCP."""
 
 _BROKEN: tuple[tuple[int, str], ...] = (
     (CONNECTION_CLOSED, "Connection closed"),
-    (CONNECTION_CLOSED, "SSE stream failed: "),
     (CONNECTION_CLOSED, "SSE stream ended "),
 )
 """The same for an answer that did not come to its end."""
@@ -57,12 +59,17 @@ class ToolRequest(Request[dict[str, Any], Literal["tools/call"]]):
     method: Literal["tools/call"] = "tools/call"
 
 
+def opened_for_calls(url: str, http: httpx2.AsyncClient) -> AbstractAsyncContextManager["CallingSession"]:
+    """A session for calls, as `entered` gives it."""
+    return entered(url, http, _Calling, CallingSession)
+
+
 class CallingSession(DecliningSession):
     """A session for calls. `usable` turns False when the next call should have another one."""
 
-    def __init__(self, received: Received, sent: Sent) -> None:
-        self._calls = _Calling(received, sent)
-        super().__init__(self._calls, "this client answers no requests")
+    def __init__(self, calls: "_Calling") -> None:
+        super().__init__(calls, "this client answers no requests")
+        self._calls = calls
 
     @property
     def usable(self) -> bool:
@@ -132,11 +139,13 @@ def _failed(error: MCPError, noted: Exchange) -> DownstreamFailed | None:
     """What failed, None when this is the downstream's own error."""
     if noted.lost_session:
         return SessionLost("the downstream does not know the session any more")
-    if _is_any(error, _BROKEN) and noted.error is None:
-        return DownstreamFailed("the connection to the downstream broke")
-    if _is_any(error, _BROKEN) or _is_any(error, _ANSWERED):
+    if not _is_any(error, (*_ANSWERED, *_BROKEN)):
+        return None
+    if noted.error is not None or (noted.status or 0) >= HTTPStatus.MULTIPLE_CHOICES:
         return failure(noted.error or error, noted.status)
-    return None
+    if _is_any(error, _BROKEN):
+        return DownstreamFailed("the connection to the downstream broke")
+    return DownstreamFailed("the downstream sent an answer that is not MCP")
 
 
 def _is_any(error: MCPError, words: tuple[tuple[int, str], ...]) -> bool:

@@ -1,19 +1,19 @@
 """Sessions with downstreams, kept while they are used. Each belongs to one caller with one set of credentials.
 
-States of a slot: opening -> open (lent to any number of calls) -> idle -> closed; or broken, which is closed when the
-last call has left it.
+States of a slot: opening -> open, lent to any number of calls -> unused -> ended. A slot that failed or was dropped is
+out of the pool, and ends when the last call has left it.
 
-Invariant: a session is opened and closed by the one task that owns it, since the client library's scopes must be left
+Invariant: a session is opened and ended by the one task that owns it, since the client library's scopes must be left
 where they were entered.
 """
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -22,6 +22,8 @@ from registry.errors import DownstreamFailed
 log = structlog.get_logger(__name__)
 
 SessionT = TypeVar("SessionT")
+
+_CLOSED = "the session with the downstream was closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +41,15 @@ Opener = Callable[[SessionKey], AbstractAsyncContextManager[SessionT]]
 
 
 class _Slot(Generic[SessionT]):
-    """One session and its owner."""
+    """One session and who uses it. `opened` is set once there is a session or the `error` why not."""
 
     def __init__(self) -> None:
-        self.ready: asyncio.Future[SessionT] = asyncio.get_running_loop().create_future()
-        self.ready.add_done_callback(_looked_at)
-        self.ended = asyncio.Event()
+        self.opened = asyncio.Event()
+        self.end = asyncio.Event()
+        self.session: SessionT | None = None
+        self.error = DownstreamFailed(_CLOSED)
         self.users = 0
-        self.left_at = time.monotonic()
         self.timer: asyncio.TimerHandle | None = None
-        self.owner: asyncio.Task[None] | None = None
-
-
-def _looked_at(future: asyncio.Future[Any]) -> None:
-    if not future.cancelled():
-        future.exception()  # else asyncio complains when every caller has gone by then
 
 
 class Pool(Generic[SessionT]):
@@ -61,16 +57,17 @@ class Pool(Generic[SessionT]):
 
     Args:
         opener: opens one.
-        idle_s: after which an unused one is closed.
-        most: sessions at once; beyond it the longest unused one is closed.
+        idle_s: after which an unused one is ended.
+        most: sessions at once; beyond it the longest unused one is ended, and none that is used.
     """
 
     def __init__(self, opener: Opener[SessionT], *, idle_s: float, most: int) -> None:
         self._opener = opener
         self._idle_s = idle_s
         self._most = most
-        self._slots: dict[SessionKey, _Slot[SessionT]] = {}
-        self._owners: set[asyncio.Task[None]] = set()
+        self._slots: dict[SessionKey, _Slot[SessionT]] = {}  # the longest unused first
+        self._owners: dict[asyncio.Task[None], _Slot[SessionT]] = {}
+        self._closed = False
 
     def __len__(self) -> int:
         """How many are open or being opened."""
@@ -78,84 +75,83 @@ class Pool(Generic[SessionT]):
 
     @contextlib.asynccontextmanager
     async def lent(self, key: SessionKey) -> AsyncIterator[SessionT]:
-        """The session of this key, opened if it is not open. Raises DownstreamFailed."""
-        slot = self._slots.get(key) or self._begin(key)
+        """The session of this key, opened if there is none. Raises DownstreamFailed."""
+        slot = self._slots.get(key) or self._begun(key)
         slot.users += 1
         if slot.timer is not None:
             slot.timer.cancel()
         try:
-            yield await asyncio.shield(slot.ready)
+            await slot.opened.wait()
+            if slot.session is None:
+                raise DownstreamFailed(str(slot.error)) from slot.error
+            yield slot.session
         finally:
             slot.users -= 1
-            slot.left_at = time.monotonic()
             self._left(key, slot)
 
     def drop(self, key: SessionKey, session: SessionT) -> None:
-        """This session is broken: the next call opens another. Those that still use it go on with it."""
+        """The next call opens another one. Calls that are in this one go on in it."""
         slot = self._slots.get(key)
-        if slot is not None and slot.ready.done() and not slot.ready.exception() and slot.ready.result() is session:
+        if slot is not None and slot.session is session:
             self._forget(key, slot)
 
     async def close(self) -> None:
-        """End all of them."""
-        for key, slot in list(self._slots.items()):
-            self._forget(key, slot)
-            slot.ended.set()
-        for owner in self._owners:
-            if not owner.done():
-                await asyncio.wait((owner,))
+        """End all of them, used or not; no more are opened."""
+        self._closed = True
+        for owner, slot in self._owners.items():
+            slot.end.set()
+            if not slot.opened.is_set():
+                owner.cancel()
+        await asyncio.gather(*self._owners, return_exceptions=True)
 
-    def _begin(self, key: SessionKey) -> _Slot[SessionT]:
-        self._make_room()
+    def _begun(self, key: SessionKey) -> _Slot[SessionT]:
+        if self._closed:
+            raise DownstreamFailed(_CLOSED)
         slot = self._slots[key] = _Slot[SessionT]()
-        slot.owner = asyncio.create_task(self._own(key, slot))
-        self._owners.add(slot.owner)
-        slot.owner.add_done_callback(self._owners.discard)
+        # A context of its own: the session outlives the request that opens it, whose ids are not its.
+        owner = asyncio.create_task(self._own(key, slot), context=Context())
+        self._owners[owner] = slot
+        owner.add_done_callback(self._owners.pop)
+        self._trim()
         return slot
 
-    def _make_room(self) -> None:
-        unused = [(slot.left_at, key) for key, slot in self._slots.items() if slot.users == 0]
-        if len(self._slots) >= self._most and unused:
-            _, key = min(unused, key=lambda one: one[0])
-            self._end(key, self._slots[key])
-
     async def _own(self, key: SessionKey, slot: _Slot[SessionT]) -> None:
-        """The owner of one session, which also supervises it: what it raises is told to those who wait for it."""
+        """The owner of one session, and its supervisor: what goes wrong is told to those who wait for it."""
         try:
-            async with self._opener(key) as session:
-                slot.ready.set_result(session)
-                await slot.ended.wait()
+            async with self._opener(key) as slot.session:
+                slot.opened.set()
+                await slot.end.wait()
         except DownstreamFailed as exc:
             log.info("session.failed", server_id=key.server_id, cause=str(exc))
-            _tell(slot, exc)
-        except Exception as exc:  # the supervisor of a background task
+            slot.error = exc
+        except Exception:  # the supervisor of a background task
             log.exception("session.failed", server_id=key.server_id)
-            _tell(slot, exc)
+            slot.error = DownstreamFailed("the session with the downstream failed")
         finally:
             self._forget(key, slot)
+            slot.opened.set()
 
     def _left(self, key: SessionKey, slot: _Slot[SessionT]) -> None:
         if slot.users:
             return
         if self._slots.get(key) is not slot:
-            slot.ended.set()
-        else:
-            slot.timer = asyncio.get_running_loop().call_later(self._idle_s, self._end, key, slot)
+            slot.end.set()
+            return
+        self._slots[key] = self._slots.pop(key)
+        slot.timer = asyncio.get_running_loop().call_later(self._idle_s, self._forget, key, slot)
+        self._trim()
 
-    def _end(self, key: SessionKey, slot: _Slot[SessionT]) -> None:
-        if not slot.users:
+    def _trim(self) -> None:
+        # A slot that was begun just now has no user yet, and no timer.
+        unused = [(key, slot) for key, slot in self._slots.items() if not slot.users and slot.timer is not None]
+        for key, slot in unused[: max(0, len(self._slots) - self._most)]:
             self._forget(key, slot)
-            slot.ended.set()
 
     def _forget(self, key: SessionKey, slot: _Slot[SessionT]) -> None:
+        """Take it out of the pool; it ends once nobody is in it."""
         if slot.timer is not None:
             slot.timer.cancel()
         if self._slots.get(key) is slot:
             del self._slots[key]
         if not slot.users:
-            slot.ended.set()
-
-
-def _tell(slot: _Slot[Any], exc: Exception) -> None:
-    if not slot.ready.done():
-        slot.ready.set_exception(exc)
+            slot.end.set()

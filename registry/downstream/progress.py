@@ -20,9 +20,9 @@ _Told = tuple[float, float | None, str | None]
 
 @contextlib.asynccontextmanager
 async def relayed(on_progress: Progress | None) -> AsyncIterator[ProgressFnT | None]:
-    """What the library is to call, None when nobody listens. Leaving it in good order waits for the listener.
+    """What the library is to call, None when nobody listens. Leaving the block in good order waits for the listener.
 
-    What the listener raises is raised here.
+    What the listener raises ends the telling, and is raised when the block is left in good order.
     """
     if on_progress is None:
         yield None
@@ -36,10 +36,10 @@ async def relayed(on_progress: Progress | None) -> AsyncIterator[ProgressFnT | N
 
     try:
         yield take
-        await _finished(waiting, pump)
+        await _drained(waiting, pump)
     finally:
         pump.cancel()
-        await asyncio.wait((pump,))
+        await asyncio.gather(pump, return_exceptions=True)
 
 
 async def _pump(waiting: "asyncio.Queue[_Told | None]", on_progress: Progress) -> None:
@@ -47,10 +47,8 @@ async def _pump(waiting: "asyncio.Queue[_Told | None]", on_progress: Progress) -
         await on_progress(*told)
 
 
-async def _finished(waiting: "asyncio.Queue[_Told | None]", pump: "asyncio.Task[None]") -> None:
-    end = asyncio.ensure_future(waiting.put(None))
-    try:
-        await asyncio.wait((end, pump), return_when=asyncio.FIRST_COMPLETED)
-        await pump
-    finally:
-        end.cancel()
+async def _drained(waiting: "asyncio.Queue[_Told | None]", pump: "asyncio.Task[None]") -> None:
+    end = asyncio.create_task(waiting.put(None))
+    await asyncio.wait((end, pump), return_when=asyncio.FIRST_COMPLETED)
+    end.cancel()  # the listener has failed, and nobody takes it
+    await pump

@@ -9,14 +9,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx2
-from mcp.client._transport import ReadStream, WriteStream
 from mcp.client.context import ClientRequestContext
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     INVALID_REQUEST,
@@ -35,10 +33,6 @@ _STAND_INS: Mapping[str, dict[str, Any]] = {
     "tools/call": {"content": [], "resultType": "complete"},
 }
 """Results that every revision's validator takes, in which those of downstreams are handed on."""
-
-Received = ReadStream[SessionMessage | Exception]
-Sent = WriteStream[SessionMessage]
-SessionT = TypeVar("SessionT", bound=ClientSession)
 
 
 class AsReceived(BaseModel):
@@ -82,22 +76,26 @@ def opened(url: str, http: httpx2.AsyncClient) -> AbstractAsyncContextManager[Cl
 
     It declares every client capability, since some servers list tools only to clients that have them.
     """
-    return entered(url, http, _listing)
+    return entered(url, http, Lenient, _listing)
 
 
-def _listing(received: Received, sent: Sent) -> ClientSession:
-    return DecliningSession(Lenient(received, sent), "this client only lists tools")
+def _listing(dispatcher: Lenient) -> ClientSession:
+    return DecliningSession(dispatcher, "this client only lists tools")
+
+
+DispatcherT = TypeVar("DispatcherT", bound=Lenient)
+SessionT = TypeVar("SessionT", bound=ClientSession)
 
 
 @asynccontextmanager
 async def entered(
-    url: str, http: httpx2.AsyncClient, made: Callable[[Received, Sent], SessionT]
+    url: str, http: httpx2.AsyncClient, dispatcher: type[DispatcherT], session: Callable[[DispatcherT], SessionT]
 ) -> AsyncIterator[SessionT]:
-    """A session that is ready for requests; it is ended with a DELETE when the block is left."""
+    """A session on a dispatcher, ready for requests; it is ended with a DELETE when the block is left."""
     transport = streamable_http_client(url, http_client=http, max_sse_event_size=MAX_EVENT_BYTES)
-    async with transport as (received, sent), made(received, sent) as session:
-        await _negotiate(session)
-        yield session
+    async with transport as (received, sent), session(dispatcher(received, sent)) as begun:
+        await _negotiate(begun)
+        yield begun
 
 
 async def _negotiate(session: ClientSession) -> None:

@@ -16,6 +16,9 @@ log = structlog.get_logger(__name__)
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 """What says that the file itself is at fault; SQLITE_ERROR is another schema. A locked file or a full disk is not."""
 
+_LOCKED_FOR_S = 5.0
+"""Waited for while another process writes; a batch takes it milliseconds."""
+
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (source TEXT, text TEXT, vector BLOB, PRIMARY KEY (source, text))"
 
 
@@ -47,7 +50,7 @@ class SqliteVectors:
             with self._opened() as file:
                 rows = file.execute("SELECT text, vector FROM vectors WHERE source = ?", (name,))
                 return {text: _vector(vector) for text, vector in rows}
-        except (sqlite3.Error, OSError, ValueError, TypeError) as exc:
+        except (sqlite3.Error, OSError) as exc:
             self._lost(exc)
             return {}
 
@@ -65,7 +68,7 @@ class SqliteVectors:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         self._path.chmod(0o600)  # it may have been there before, readable by others
-        with closing(sqlite3.connect(self._path, timeout=5)) as file:
+        with closing(sqlite3.connect(self._path, timeout=_LOCKED_FOR_S)) as file:
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = NORMAL")
             file.execute(_SCHEMA)

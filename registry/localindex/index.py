@@ -139,7 +139,8 @@ class LocalIndex:
     def _by_vector(self, query: SearchQuery, matching: npt.NDArray[np.bool_], most: int) -> Mapping[int, float]:
         if query.vector is None or self._matrix.shape[1] != len(query.vector):
             return {}
-        alike: Scores = self._matrix @ np.frombuffer(query.vector, dtype=np.float32)
+        used = len(self._by_row) + len(self._free)  # the rest was made ahead, up to as much again
+        alike: Scores = self._matrix[:used] @ np.frombuffer(query.vector, dtype=np.float32)
         rows = _rows(matching & self._has_vector)
         return spread(alike, best(alike, rows, most))
 

@@ -6,9 +6,11 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from config.settings import environment_for_children
 
@@ -25,11 +27,15 @@ class Ended:
 
 
 class Sluicegate:
-    """One running process. Its stdout is read up to the last line of the greeting."""
+    """One running process. Its stdout is read up to the last line of the greeting; its stderr is a file.
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    A file and no pipe, since nobody reads while it runs, and a full pipe would stop it.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, errors: IO[bytes]) -> None:
         self.process = process
         self.greeting = ""
+        self._errors = errors
 
     async def ready(self) -> None:
         """Read the greeting."""
@@ -38,7 +44,12 @@ class Sluicegate:
             self.greeting += line.decode()
             if line.startswith(b"Ctrl-C"):
                 return
-        raise AssertionError(f"ended before it was ready: {await self.process.communicate()}")
+        raise AssertionError(f"ended before it was ready: {await self.ended()}")
+
+    def said(self) -> str:
+        """What it has written to stderr so far."""
+        self._errors.seek(0)
+        return self._errors.read().decode()
 
     @property
     def base_url(self) -> str:
@@ -70,27 +81,29 @@ class Sluicegate:
 
     async def ended(self) -> Ended:
         """Wait for the end."""
-        out, err = await self.process.communicate()
-        return Ended(self.process.returncode or 0, self.greeting + out.decode(), err.decode())
+        out, _ = await self.process.communicate()
+        return Ended(self.process.returncode or 0, self.greeting + out.decode(), self.said())
 
 
 @contextlib.asynccontextmanager
 async def started(*arguments: str, **settings: object) -> AsyncIterator[Sluicegate]:
     """Start `sluicegate ARGUMENTS` with these settings, on a free port if none is given. Left running, it is killed."""
+    errors = tempfile.TemporaryFile()  # noqa: SIM115  closed below, when its writer has ended
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "config.main", *arguments),
         cwd=ROOT,
         env=_environment({"listen": "127.0.0.1:0", **settings}),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=errors,
     )
     try:
-        yield Sluicegate(process)
+        yield Sluicegate(process, errors)
     finally:
         if process.returncode is None:
             process.kill()
             await process.communicate()
+        errors.close()
 
 
 def _environment(settings: Mapping[str, object]) -> dict[str, str]:

@@ -30,7 +30,7 @@ def weaviate(tmp_path: Path) -> Iterator[WeaviateServer]:
         yield server
 
 
-def settings(weaviate: WeaviateServer, **more: object) -> dict[str, object]:
+def settings(weaviate: WeaviateServer, **more: object) -> dict[str, Any]:
     return {"weaviate_url": weaviate.url, "weaviate_grpc": weaviate.grpc, "mirror_reconcile_s": 5, **more}
 
 
@@ -162,7 +162,9 @@ async def test_a_frozen_weaviate_changes_no_calls_latency(
         await seen.until_mirrored(set(), 100)
 
         async def times(seconds: float) -> tuple[list[float], list[float]]:
-            calls, changes, until = [], [], time.monotonic() + seconds
+            calls: list[float] = []
+            changes: list[float] = []
+            until = time.monotonic() + seconds
             while time.monotonic() < until:
                 name = f"tool_{len(calls) % 100:04}"
                 began = time.monotonic()

@@ -79,7 +79,7 @@ async def test_an_unknown_server_is_404_on_the_data_plane(http: aiohttp.ClientSe
         assert answer.status == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/console/", "/mcp"])
+@pytest.mark.parametrize("path", ["/", "/nothing", "/console/", "/mcp/"])
 async def test_any_other_address_is_404_as_json(path: str, http: aiohttp.ClientSession) -> None:
     assert await _get(http, path) == (404, {"detail": "nothing is served at this address", "code": "not_found"})
 

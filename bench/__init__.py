@@ -1,0 +1,1 @@
+"""Benches: one command each, printing the figures that the README quotes."""
