@@ -180,7 +180,7 @@ def _number(text: str) -> int | float:
         number = int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:
         raise ValueError("a number is out of range") from None  # thousands of digits, which Python does not read
-    if not math.isfinite(number):
+    if isinstance(number, float) and not math.isfinite(number):
         raise ValueError("a number is out of range")
     return number
 

@@ -115,7 +115,7 @@ def execute_arguments(given: Any) -> ExecuteArguments:
 
 def _read(model: type[ArgumentsT], given: Any) -> ArgumentsT:
     if not isinstance(given, dict):
-        raise BadArguments("the arguments must be an object")
+        raise BadArguments("arguments: must be an object")
     try:
         return model.model_validate(given)
     except ValidationError as exc:

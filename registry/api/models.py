@@ -118,7 +118,7 @@ class ServerSummary(Outgoing):
     refreshed_at: datetime | None
     refresh_error: str | None
     proxy_url: str
-    credentials: dict[str, str]
+    credentials: dict[str, str] = Field(default={}, exclude_if=lambda templates: not templates)
     fault: str | None = Field(default=None, exclude_if=lambda fault: fault is None)
 
 

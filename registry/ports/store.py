@@ -1,16 +1,9 @@
-"""What the control plane needs from the outside.
-
-Every port has an in-memory twin in `registry.memory` and a real edge; one contract suite runs on both. A method
-that may fail for want of the store raises `StoreUnavailable`, never a driver's error.
-"""
+"""The authority, as use cases see it. A method that may fail for want of the store raises StoreUnavailable."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from registry.access import Permit
-from registry.calls import CallError, CallResult, Progress, ToolCall
 from registry.changes import StoreChange
-from registry.indexing import Changes, Hit, SearchQuery, ToolEntry, Vector
 from registry.mirroring import MirrorLease, MirrorStatus, Order
 from registry.model import (
     AccessEntry,
@@ -20,7 +13,6 @@ from registry.model import (
     Facts,
     NewServer,
     Server,
-    ServerPolicy,
     Snapshot,
 )
 
@@ -189,114 +181,4 @@ class LeaseStore(Protocol):
 
     async def order(self, order: Order) -> None:
         """Count this order up; the holder sees it when it next renews."""
-        ...
-
-
-class CatalogueSource(Protocol):
-    """Asks a downstream for its tools."""
-
-    async def snapshot(self, policy: ServerPolicy) -> Snapshot:
-        """All pages of `tools/list` and the declared capabilities, asked for with the server's static credentials.
-
-        Raises DownstreamFailed.
-        """
-        ...
-
-
-class ToolIndex(Protocol):
-    """A copy of all tools that can be searched. It decides nothing; the authority is asked about every hit.
-
-    Every method raises IndexUnavailable (not there, or not in time; it may come back by itself) and IndexUnusable
-    (a person has to do something: a wrong key, another schema, an unsupported version).
-    """
-
-    async def prepare(self) -> None:
-        """Create what is missing, bring an older form up to date. Called again after every failure."""
-        ...
-
-    async def server_ids(self) -> frozenset[str]:
-        """The servers that it holds entries of."""
-        ...
-
-    async def stored(self, server_id: str) -> Mapping[str, ToolEntry]:
-        """What it holds of one server, by entry id."""
-        ...
-
-    async def write(self, changes: Changes, vectors: Mapping[str, Vector]) -> None:
-        """Apply the changes; a part may have been applied when it raises.
-
-        `vectors` are by text, for those entries whose `vector_source` is set.
-        """
-        ...
-
-    async def clear(self) -> None:
-        """Remove everything of ours, so that `prepare` starts from nothing."""
-        ...
-
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
-        """The best hits, best first, at most `query.limit`; fewer only when no more match."""
-        ...
-
-
-class FlagStore(Protocol):
-    """The collection of another registry, of which only the flag is ours to set. Raises as ToolIndex does."""
-
-    async def prepare(self) -> None:
-        """Check that it has what is needed; creates nothing."""
-        ...
-
-    async def flags(self, server: str) -> Mapping[str, Sequence[tuple[str, bool | None]]]:
-        """The objects of one server by tool name: their ids, and the flag as it is (None: not set)."""
-        ...
-
-    async def set_flags(self, flags: Mapping[str, bool]) -> None:
-        """Set the flag of these objects, by id; an object that is gone meanwhile is passed over."""
-        ...
-
-
-class PropertyAdder(Protocol):
-    """Gives the collection of another registry the one property that it lacks."""
-
-    async def add_property(self) -> None:
-        """Add `tool_enabled`; harmless when it is there. Raises as ToolIndex does."""
-        ...
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors."""
-
-    @property
-    def name(self) -> str:
-        """Names the model and its version: vectors of two names do not compare."""
-        ...
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """One vector per text, in order, off the event loop. Raises EmbedderUnusable."""
-        ...
-
-    def close(self) -> None:
-        """End its threads."""
-        ...
-
-
-class VectorCache(Protocol):
-    """Keeps vectors over a restart. Best effort: what it has lost is computed again."""
-
-    def load(self, name: str) -> Mapping[str, Vector]:
-        """All vectors of one embedder, by text. Blocks."""
-        ...
-
-    def save(self, name: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep these too. Blocks."""
-        ...
-
-
-class ToolCaller(Protocol):
-    """Calls a tool of a downstream. The only way to one that does not relay a client's own bytes."""
-
-    async def call(self, permit: Permit, call: ToolCall, on_progress: Progress | None = None) -> CallResult | CallError:
-        """Call the tool that the permit names, once. Cancelling it cancels the call downstream.
-
-        Raises DownstreamFailed when there is no answer, or none in time.
-        """
         ...

@@ -1,0 +1,38 @@
+"""What the control plane needs from the outside.
+
+Every port has an in-memory twin, in `registry.memory` or, for search, `registry.localindex`, and a real edge; one
+contract suite runs on both. A driver's error never comes through.
+"""
+
+from registry.ports.downstream import CatalogueSource, ToolCaller
+from registry.ports.search import Embedder, FlagStore, PropertyAdder, ToolIndex, VectorCache
+from registry.ports.store import (
+    ActivityStore,
+    ChangeFeed,
+    Health,
+    KeyStore,
+    LeaseStore,
+    Ledger,
+    PolicyReader,
+    ServerStore,
+    Transaction,
+)
+
+__all__ = [
+    "ActivityStore",
+    "CatalogueSource",
+    "ChangeFeed",
+    "Embedder",
+    "FlagStore",
+    "Health",
+    "KeyStore",
+    "LeaseStore",
+    "Ledger",
+    "PolicyReader",
+    "PropertyAdder",
+    "ServerStore",
+    "ToolCaller",
+    "ToolIndex",
+    "Transaction",
+    "VectorCache",
+]
