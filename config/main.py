@@ -21,6 +21,7 @@ from config.errors import SettingsInvalid, StartFailed
 from config.serve import first_of, listen, serving, until_signalled
 from config.settings import Settings, load
 from config.wiring import App, build
+from registry.cli import mirror
 from registry.errors import RegistryError, StoreUnusable
 from registry.mongo.store import MongoStore
 
@@ -30,6 +31,8 @@ cli = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # the pretty ones print local variables, and with them keys
 )
+
+cli.add_typer(mirror, name="mirror")
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="TOML or env file with settings; the environment wins over it.")

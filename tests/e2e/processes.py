@@ -92,7 +92,7 @@ async def started(*arguments: str, **settings: object) -> AsyncIterator[Sluicega
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "config.main", *arguments),
         cwd=ROOT,
-        env=_environment({"listen": "127.0.0.1:0", **settings}),
+        env=environment({"listen": "127.0.0.1:0", **settings}),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=errors,
@@ -106,7 +106,8 @@ async def started(*arguments: str, **settings: object) -> AsyncIterator[Sluicega
         errors.close()
 
 
-def _environment(settings: Mapping[str, object]) -> dict[str, str]:
+def environment(settings: Mapping[str, object]) -> dict[str, str]:
+    """Of a process with these settings alone."""
     return environment_for_children() | {f"SLUICEGATE_{name.upper()}": str(value) for name, value in settings.items()}
 
 
