@@ -9,14 +9,14 @@ after the search, with the same decision as a call. More is fetched until the li
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
 from registry import access
 from registry.access import Reason, Refusal
-from registry.callers import Caller, authenticated, with_scope
+from registry.callers import Caller, with_scope
 from registry.catalogue import Catalogue
 from registry.errors import Forbidden, IndexUnavailable, IndexUnusable, Invalid, NotFound
 from registry.freshness import Freshness
@@ -33,6 +33,9 @@ DEFAULT_LIMIT = 10
 
 SERVER_DISABLED = "server_disabled"
 """Why a tool cannot be used whose server is switched off as a whole; the decision itself says `not_visible`."""
+
+_FIRST_HITS = 20
+"""Of the first round, at least: most searches need no second one."""
 
 _MOST_HITS = 10_000
 """Of one search; what Weaviate gives at most."""
@@ -160,31 +163,29 @@ class Discovery:
         With `include_disabled`: also those it may not use, on servers that it may share or administer, with the reason.
         """
         wanted.check()
-        servers = await self._admitted(caller, wanted)
+        servers, vector = await asyncio.gather(self._where(caller, wanted), self._vectors.of_query(wanted.text))
         query = SearchQuery(
             text=wanted.text,
-            vector=await self._vectors.of_query(wanted.text),
-            limit=max(20, 2 * wanted.limit),
+            vector=vector,
+            limit=max(_FIRST_HITS, 2 * wanted.limit),
             servers=servers,
             only_enabled=not wanted.include_disabled,
         )
         found: list[Found] = []
         degraded = False
-        async for hits, degraded in self._rounds(query):  # noqa: B007  the last one is told
-            found += await self._decided(caller, hits, wanted)
-            if len(found) >= wanted.limit:
-                break
+        async for hits, degraded in self._rounds(query):
+            for some in _chunks(hits, wanted.limit):
+                found += await self._decided(caller, some, wanted)
+                if len(found) >= wanted.limit:
+                    return Answer(tuple(found[: wanted.limit]), degraded)
         return Answer(tuple(found[: wanted.limit]), degraded)
 
-    async def _admitted(self, caller: Caller, wanted: Wanted) -> frozenset[str] | None:
-        """The servers to search in. One that cannot be used is not there, unless disabled ones are asked for."""
-        facts = await self._freshness.facts(caller.asks(wanted.server))
-        authenticated(facts)
-        with_scope(facts, Scope.MCP)
-        if wanted.include_disabled and not access.has_scope(facts, Scope.MANAGE, Scope.ADMIN):
-            raise Forbidden("disabled tools are shown to owners and admins", required_scope=Scope.MANAGE)
+    async def _where(self, caller: Caller, wanted: Wanted) -> frozenset[str] | None:
+        """The servers to search in, None for all. One that cannot be used is not there, unless its owner asks."""
         if wanted.server is None:
             return None
+        facts = await self._freshness.facts(caller.asks(wanted.server))
+        _admit(facts, wanted)
         if facts.server is None or not (_is_usable(facts) or (wanted.include_disabled and _is_owner(facts))):
             raise NotFound("no such server")
         return frozenset({facts.server.server_id})
@@ -202,10 +203,13 @@ class Discovery:
             query = replace(query, limit=min(4 * query.limit, _MOST_HITS))
 
     async def _decided(self, caller: Caller, hits: Iterable[Hit], wanted: Wanted) -> list[Found]:
+        """What may be shown of these hits. The caller is admitted by the same read, also when there is no hit."""
         known = [found for hit in hits if (found := self._known(hit)) is not None]
-        ids = list({found.server.id for found in known})
-        facts = await asyncio.gather(*(self._freshness.facts(caller.asks(server_id)) for server_id in ids))
-        return list(_decisions(known, dict(zip(ids, facts, strict=True)), wanted.include_disabled))
+        refs: list[str | None] = [*dict.fromkeys(_ref(found.server) for found in known)] or [None]
+        facts = await asyncio.gather(*(self._freshness.facts(caller.asks(ref)) for ref in refs))
+        for one in facts:
+            _admit(one, wanted)
+        return list(_decisions(known, dict(zip(refs, facts, strict=True)), wanted.include_disabled))
 
     def _known(self, hit: Hit) -> Found | None:
         """None for what an index still holds and the catalogue does not any more."""
@@ -213,9 +217,28 @@ class Discovery:
         return None if server is None or tool is None else Found(server, tool, hit.score)
 
 
-def _decisions(known: Iterable[Found], facts: Mapping[str, Facts], include_disabled: bool) -> Iterator[Found]:
+def _admit(facts: Facts, wanted: Wanted) -> None:
+    """Raises Unauthenticated and Forbidden."""
+    with_scope(facts, Scope.MCP)
+    if wanted.include_disabled and not access.has_scope(facts, Scope.MANAGE, Scope.ADMIN):
+        raise Forbidden("disabled tools are shown to owners and admins", required_scope=Scope.MANAGE)
+
+
+def _chunks(hits: Sequence[Hit], size: int) -> Iterator[Sequence[Hit]]:
+    """The hits in order, `size` at a time, so that the authority is asked about few servers. One at least."""
+    return (hits[start : start + size] for start in range(0, max(len(hits), 1), size))
+
+
+def _ref(server: Server) -> str:
+    """What the authority is asked by: the path, which is one look-up where an id is two. What has none goes by id."""
+    return server.path if server.path.startswith("/") else server.id
+
+
+def _decisions(known: Iterable[Found], facts: Mapping[str | None, Facts], include_disabled: bool) -> Iterator[Found]:
     for found in known:
-        about = facts[found.server.id]
+        about = facts[_ref(found.server)]
+        if about.server is None or about.server.server_id != found.server.id:
+            continue  # the path is another server's by now
         verdict = access.use_tool(about, found.tool.name)
         if not isinstance(verdict, Refusal):
             yield found

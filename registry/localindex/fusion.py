@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from registry.localindex.bm25 import Rows, Scores
 
+Order = npt.NDArray[np.int64]
+
 ALPHA = 0.7
 """Weight of the vectors. Chosen on the 377 tools and 50 queries of `bench.discovery`, whose figures it therefore
 flatters: .6 and .7 are alike; .75, Weaviate's default, loses one of the first five and two first places, .5 five."""
@@ -19,13 +21,19 @@ CANDIDATES = 100
 """Of each ranking, unless more are asked for."""
 
 
-def best(scores: Scores, rows: Rows, most: int) -> Rows:
-    """The `most` rows with the highest scores, and what ties with the last of them, in no order."""
+def best(scores: Scores, rows: Rows, most: int, order: Order) -> Rows:
+    """The `most` rows with the highest scores, in no order.
+
+    Args:
+        order: a number for every row, by which ties at the cut are decided. It comes from the entry, not the row: what
+            is found shall not depend on the order of writes.
+    """
     if len(rows) <= most:
         return rows
     chosen = scores[rows]
-    among_best: npt.NDArray[np.bool_] = chosen >= np.partition(chosen, -most)[-most]
-    return rows[among_best]  # whole ties: cut by row, what is found would depend on the order of writes
+    least = np.partition(chosen, -most)[-most]
+    above, tied = rows[chosen > least], rows[chosen == least]
+    return np.concatenate((above, tied[np.argsort(order[tied])][: most - len(above)]))
 
 
 def spread(scores: Scores, rows: Rows) -> Mapping[int, float]:

@@ -4,6 +4,7 @@ Every entry has a row: a number that the ranking by words, the matrix of vectors
 again is taken by the next entry. Nothing here waits, so no search ever sees half a write.
 """
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -35,6 +36,7 @@ class LocalIndex:
         self._is_there = np.zeros(_FIRST_ROWS, dtype=bool)
         self._is_on = np.zeros(_FIRST_ROWS, dtype=bool)
         self._has_vector = np.zeros(_FIRST_ROWS, dtype=bool)
+        self._order = np.zeros(_FIRST_ROWS, dtype=np.int64)
 
     async def prepare(self) -> None:
         """Nothing to prepare."""
@@ -96,6 +98,7 @@ class LocalIndex:
         self._by_server.setdefault(entry.server_id, set()).add(entry.id)
         if row >= len(self._is_there):
             self._is_there, self._is_on, self._has_vector = map(_doubled, self._flags())
+            self._order = np.concatenate((self._order, np.zeros_like(self._order)))
         return row
 
     def _flags(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -104,6 +107,7 @@ class LocalIndex:
     def _keep(self, entry: ToolEntry, row: int) -> None:
         self._entries[entry.id] = self._by_row[row] = entry
         self._is_there[row] = True
+        self._order[row] = uuid.UUID(entry.id).int >> 65
         self._is_on[row] = entry.tool_enabled and entry.server_enabled
 
     def _set_vector(self, row: int, vector: Vector) -> None:
@@ -122,7 +126,7 @@ class LocalIndex:
         matching = self._matching(query)
         most = max(CANDIDATES, query.limit)
         words = self._words.scores(stems(query.text), len(self._is_there))
-        by_words = spread(words, best(words, _rows(matching & (words > 0)), most))
+        by_words = spread(words, best(words, _rows(matching & (words > 0)), most, self._order))
         by_vector = self._by_vector(query, matching, most)
         merged = fused(by_vector, by_words, ALPHA if by_vector else 0.0)
         return self._hits(merged)[: query.limit]
@@ -142,7 +146,7 @@ class LocalIndex:
         used = len(self._by_row) + len(self._free)  # the rest was made ahead, up to as much again
         alike: Scores = self._matrix[:used] @ np.frombuffer(query.vector, dtype=np.float32)
         rows = _rows(matching & self._has_vector)
-        return spread(alike, best(alike, rows, most))
+        return spread(alike, best(alike, rows, most, self._order))
 
     def _hits(self, scores: Mapping[int, float]) -> list[Hit]:
         hits = (Hit(self._by_row[row].server_id, self._by_row[row].tool, score) for row, score in scores.items())

@@ -25,6 +25,7 @@ RETIRED = "registryRetiredDisabledTools"
 READ_ONLY = "registryReadOnlyTools"
 REVISION = "registryPolicyRevision"
 TOOLS = "registryTools"
+DECLARED = "registryDeclaredReadOnly"
 CAPABILITIES = "registryCapabilities"
 REFRESHED_AT = "registryRefreshedAt"
 REFRESH_ERROR = "registryRefreshError"
@@ -43,10 +44,9 @@ POLICY_FIELDS = {
     REVISION: 1,
     "registrySettings.trusted": 1,
     CREDENTIALS: 1,
-    f"{TOOLS}.name": 1,
-    f"{TOOLS}.annotations": 1,
+    DECLARED: 1,
 }
-"""The fields that decide, as a projection; the tools themselves can be megabytes."""
+"""The fields that decide, as a projection. None grows with the number of tools, whose definitions can be megabytes."""
 
 
 _MAX_DEPTH = 64
@@ -88,7 +88,7 @@ def server_policy(doc: Doc, shared: Collection[str] = ()) -> ServerPolicy:
         disabled_tools=lists[DISABLED] or frozenset(),
         retired_disabled_tools=lists[RETIRED] or frozenset(),
         read_only_tools=lists[READ_ONLY] or frozenset(),
-        declared_read_only=frozenset(tool.name for tool in _stored_tools(doc) if tool.declares_read_only),
+        declared_read_only=_names(doc, DECLARED) or frozenset(),
         trusted=_mapping(doc.get("registrySettings")).get("trusted") is True,
         credentials=_credentials(doc) or (),
         revision=whole_number(doc.get(REVISION)) or 0,
@@ -151,10 +151,10 @@ def server(doc: Doc, shared: Collection[str] = ()) -> Server:
 
 
 def _stored_tools(doc: Doc) -> Iterable[Tool]:
-    """Our own entries; in a projection they have a name and annotations alone."""
+    """Our own entries."""
     for entry in _list(doc.get(TOOLS)):
         if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str):
-            yield Tool(name, _from_json(entry.get("definition")) or {"annotations": entry.get("annotations")})
+            yield Tool(name, _from_json(entry.get("definition")))
 
 
 def _foreign_tools(config: Doc) -> Iterable[Tool]:
@@ -172,18 +172,11 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 
 def tool_entries(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """`registryTools`: the name and what decides as fields, the whole definition as JSON text.
+    """`registryTools`: the name, and the whole definition as JSON text.
 
     As text it comes back equal whatever it holds: keys with dots, `$schema`, integers beyond 64 bits.
     """
-    return [
-        {
-            "name": tool.name,
-            "annotations": {"readOnlyHint": tool.declares_read_only},
-            "definition": json_text(tool.definition),
-        }
-        for tool in tools
-    ]
+    return [{"name": tool.name, "definition": json_text(tool.definition)} for tool in tools]
 
 
 def tool_functions(tools: Sequence[Tool], server_name: str) -> dict[str, Any]:

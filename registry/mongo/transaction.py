@@ -19,6 +19,7 @@ from registry.mongo.client import Connection, translating
 from registry.mongo.documents import (
     CAPABILITIES,
     CREDENTIALS,
+    DECLARED,
     DISABLED,
     READ_ONLY,
     REFRESH_ERROR,
@@ -118,6 +119,7 @@ class MongoTransaction:
         changed = {
             "config.toolFunctions": _literal(functions),
             TOOLS: _literal(documents.tool_entries(snapshot.tools)),
+            DECLARED: _literal(sorted(tool.name for tool in snapshot.tools if tool.declares_read_only)),
             CAPABILITIES: _literal(documents.json_text(snapshot.capabilities)),
             REFRESHED_AT: "$$NOW",
             REFRESH_ERROR: _literal(None),
