@@ -22,6 +22,7 @@ def greeting(settings: Settings, first_key: str | None, agent_key: str | None) -
     parts = [f"Sluicegate is ready on {settings.base_url}"]
     if agent_key is not None:
         parts += [_client(f"{settings.base_url}/proxy/demo", agent_key)]
+        parts += [f"The same key finds and runs the tools of all servers at {settings.base_url}/mcp"]
     parts += [_admin(settings, first_key, demo=agent_key is not None)]
     return "\n" + "\n\n".join(parts) + "\n\nCtrl-C ends it.\n"
 

@@ -111,7 +111,8 @@ class Mirror:
         self.reconcile()
 
     async def run(self) -> None:
-        """Mirror until cancelled."""
+        """Mirror until cancelled. What was offered before is found by the comparison that comes first."""
+        self._offered.clear()
         pause_s = _FIRST_PAUSE_S
         while True:
             try:

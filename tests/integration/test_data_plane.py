@@ -7,8 +7,9 @@ import pytest
 from registry.credentials import key_hash
 from registry.model import Scope
 from tests import build
+from tests.build import KEY
 from tests.fake_downstream import answer, chunked
-from tests.integration.conftest import Plane
+from tests.integration.conftest import Plane, running
 from tests.raw_client import LIST, Client, call, post, request
 
 
@@ -347,3 +348,27 @@ async def test_a_request_that_is_no_http_is_not_quoted_in_the_log(
     assert (await plane.ask(broken)).status == 400
     assert "request.unreadable" in caplog.messages
     assert "their-token" not in caplog.text
+
+
+async def test_a_static_credential_is_sent_to_its_server_unless_the_client_has_one_of_its_own(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICEGATE_CREDENTIAL_LAB", "static")
+    static = (("Authorization", "Bearer ${SLUICEGATE_CREDENTIAL_LAB}"), ("X-Team", "${SLUICEGATE_CREDENTIAL_LAB}"))
+    async with running(plane.downstream) as gate:
+        gate.policy(credentials=static)
+        await gate.ask(post(call("a")))
+        own = ("Authorization: Bearer theirs", f"X-Sluicegate-Key: {KEY}")
+        await gate.ask(post(call("a"), *own, key=None))
+        gate.policy(credentials=(("Authorization", "${SLUICEGATE_CREDENTIAL_NONE}"),))
+        refused = await gate.ask(post(call("a")))
+    first, second = plane.downstream.received
+    assert (first.values("authorization"), first.values("x-team")) == (["Bearer static"], ["static"])
+    assert (second.values("authorization"), second.values("x-team")) == (["Bearer theirs"], ["static"])
+    assert (refused.status, b"static" in refused.body) == (502, False)
+
+
+async def test_a_clients_credential_for_the_gateway_stays_here(plane: Plane) -> None:
+    await plane.ask(post(call("a"), "X-Sluicegate-Downstream-Authorization: /other Bearer z"))
+    (received,) = plane.downstream.received
+    assert not [name for name, _ in received.fields if name.startswith("x-sluicegate")]
