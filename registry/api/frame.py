@@ -1,7 +1,8 @@
 """What happens round every handler, in DESIGN 1's order: path, size, key; then the handler.
 
 An unknown path is refused before the body is read, a body over the cap before the key is looked up, a missing key
-before the body is looked at.
+before anything is said about the body. Every use case looks the key up itself, in the read that it decides on; it is
+looked up here only where a request cannot be read and no use case was asked.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from registry.api.context import BODY, CALLER, REQUEST_ID, Handler, services
 from registry.api.faults import BadRequest
 from registry.callers import Caller
 from registry.credentials import AmbiguousCredentials, key_hash, presented_key
-from registry.errors import RegistryError
+from registry.errors import Invalid, RegistryError
 
 MAX_BODY_BYTES = 1024 * 1024
 """A security limit: a list of 10,000 tool names fits, and a stranger cannot fill the memory."""
@@ -38,8 +39,8 @@ async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         if request.match_info.http_exception is None:
-            await _admit(request)
-        return await handler(request)
+            await _receive(request)
+        return await _handled(request, handler)
     except RegistryError as exc:
         return faults.of_registry(exc)
     except BadRequest as exc:
@@ -48,10 +49,17 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return faults.of_http(exc)
 
 
-async def _admit(request: web.Request) -> None:
+async def _receive(request: web.Request) -> None:
     request[BODY] = await _body(request)
-    request[CALLER] = caller = Caller(_presented_hash(request), request[REQUEST_ID])
-    await services(request).keys.own(caller)
+    request[CALLER] = Caller(_presented_hash(request), request[REQUEST_ID])
+
+
+async def _handled(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except (BadRequest, Invalid):
+        await services(request).keys.own(request[CALLER])
+        raise
 
 
 async def _body(request: web.Request) -> bytes:

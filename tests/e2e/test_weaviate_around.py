@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import httpx2
 import pytest
 from mcp import Client
@@ -128,6 +129,53 @@ def _foreign(weaviate: WeaviateServer, collection: str, where: str, what: str) -
     properties = {"where": where, "what": what, "note": "theirs"}
     made: str = weaviate.ask("POST", "/v1/objects", {"class": collection, "properties": properties})["id"]
     return made
+
+
+@pytest.mark.timeout(90)
+async def test_a_collection_that_is_not_ours_is_told_and_when_it_is_gone_the_mirror_comes_up(
+    database_url: str, tmp_path: Path, weaviate: WeaviateServer, collection: str
+) -> None:
+    weaviate.ask("POST", "/v1/schema", {"class": collection, "vectorizer": "none"})
+    own = {"weaviate_url": weaviate.url, "weaviate_grpc": weaviate.grpc, "weaviate_collection": collection}
+    async with (
+        sdk_server(tmp_path) as downstream,
+        deployed(database_url, tmp_path, **dict[str, Any](own)) as deployment,
+    ):
+        await deployment.register(downstream)
+
+        async def state() -> str:
+            mirrors = (await deployment.api("GET", "/mirror"))["mirrors"]
+            return str(mirrors[0]["state"]) if mirrors else ""
+
+        async def is_unusable() -> bool:
+            return await state() == "unusable"
+
+        async def is_up() -> bool:
+            return await state() == "up" and await _ready(deployment) == "available"
+
+        await asked_until(is_unusable)
+        (mirror,) = (await deployment.api("GET", "/mirror"))["mirrors"]
+        assert "SLUICEGATE_WEAVIATE_COLLECTION" in mirror["error"]
+        assert await _ready(deployment) == "degraded"
+        found = await deployment.api("GET", "/discovery/search?q=nonce+destroy")
+        assert (found["degraded"], len(found["tools"])) == (True, 3)
+        await deployment.switch_off("safe")
+        found = await deployment.api("GET", "/discovery/search?q=nonce+destroy")
+        assert {tool["tool"] for tool in found["tools"]} == {"danger", "da\u00f1ger"}
+
+        weaviate.ask("DELETE", f"/v1/schema/{collection}")
+        await asked_until(is_up)
+        found = await deployment.api("GET", "/discovery/search?q=nonce+destroy")
+        assert (found["degraded"], {tool["tool"] for tool in found["tools"]}) == (False, {"danger", "da\u00f1ger"})
+        said = deployment.replicas[0].said()
+        assert (said.count("mirror.failed"), said.count("mirror.up")) == (1, 2)  # the local index came up too
+
+
+async def _ready(deployment: Deployment) -> str:
+    url = f"{deployment.replicas[0].base_url}/readyz"
+    async with aiohttp.ClientSession() as http, http.get(url) as response:
+        assert response.status == 200
+        return str((await response.json())["discovery"])
 
 
 UPSERT = "weaviate-objects-upsert"
