@@ -37,7 +37,10 @@ async def until_found(deployment: Deployment, names: set[str]) -> None:
 async def test_an_official_client_finds_a_tool_and_runs_it(
     database_url: str, tmp_path: Path, mode: Any, options: list[str]
 ) -> None:
-    async with sdk_server(tmp_path, *options) as downstream, deployed(database_url, tmp_path) as deployment:
+    async with (
+        sdk_server(tmp_path, *options) as downstream,
+        deployed(database_url, tmp_path, embeddings="auto") as deployment,
+    ):
         await deployment.register(downstream)
         await until_found(deployment, {"safe", "danger", "da\u00f1ger"})
         fields = {"Authorization": f"Bearer {deployment.agent_key}"}
@@ -61,7 +64,7 @@ async def test_an_official_client_finds_a_tool_and_runs_it(
             before = downstream.heard()
             result = await client.call_tool("execute_tool", call)
             assert (result.is_error, result.content[0].text) == (True, "Unknown tool: safe")  # type: ignore[union-attr]
-            hits = await client.call_tool("discover_servers", {"query": "give a nonce back"})
+            hits = await client.call_tool("discover_servers", {"query": "a nonce to destroy something"})
             assert hits.structured_content is not None
             assert {tool["tool"] for tool in hits.structured_content["tools"]} == {"danger", "da\u00f1ger"}
             assert downstream.heard() == before
