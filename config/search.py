@@ -123,10 +123,9 @@ class Search:
                 mirror.reconcile()
 
     def _is_mirrored(self) -> bool:
-        """False while Weaviate is known to be down, or not to hold everything yet."""
-        return any(
-            status.name == "weaviate" and status.state is MirrorState.UP for status in self._leadership.lease.statuses
-        )
+        """False while Weaviate is known to be down, or not to hold everything yet; others tell with their lease."""
+        statuses = self._statuses() if self._leadership.is_ours else self._leadership.lease.statuses
+        return any(status.name == "weaviate" and status.state is MirrorState.UP for status in statuses)
 
     def _embedder(self) -> Embedder | None:
         """Blocks for about a second."""
