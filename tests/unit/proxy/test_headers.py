@@ -7,6 +7,7 @@ import pytest
 
 from proxy.errors import BadFields, HeaderMismatch, UnsupportedMedia
 from proxy.headers import (
+    accepts,
     charset_is_utf8,
     check_mcp_fields,
     check_request_fields,
@@ -495,3 +496,31 @@ def test_a_control_character_other_than_a_tab_is_found(field: tuple[str, str], e
 def test_a_transfer_coding_that_nobody_undoes_is_named(lines: list[str], expected: str) -> None:
     """RFC 9112 section 6.1."""
     assert transfer_coding(tuple(("Transfer-Encoding", line) for line in lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("accept", "json", "events"),
+    [
+        ((), True, True),
+        (("application/json, text/event-stream",), True, True),
+        (("application/json", "text/event-stream"), True, True),
+        (("Application/JSON;q=0.5",), True, False),
+        (("text/*",), False, True),
+        (("*/*",), True, True),
+        (("text/html",), False, False),
+        (("application/jsonp",), False, False),
+    ],
+)
+def test_what_a_client_accepts_is_read_from_all_its_lines(accept: tuple[str, ...], json: bool, events: bool) -> None:
+    """RFC 9110 12.5.1."""
+    fields = tuple(("accept", value) for value in accept)
+    assert (accepts(fields, "application/json"), accepts(fields, "text/event-stream")) == (json, events)
+
+
+def test_fields_that_are_for_us_stay_here() -> None:
+    fields = (
+        ("X-Sluicegate-Downstream-Authorization", "/a Bearer b"),
+        ("x_sluicegate_anything", "1"),
+        ("X-Other", "2"),
+    )
+    assert forwarded_fields((*ours, ("X-Other", "2")), None) == (("X-Other", "2"), IDENTITY)

@@ -16,6 +16,8 @@ from proxy.jsontext import (
     Shape,
     ambiguity,
     decoded,
+    has_lone_surrogate,
+    plain,
     read,
     string,
 )
@@ -223,3 +225,19 @@ def test_a_name_is_ambiguous_when_a_reader_that_folds_case_takes_it_for_another(
     names: list[str], expected: str | None
 ) -> None:
     assert ambiguity(names, DECIDING) == expected
+
+
+def test_a_decoded_value_gets_pythons_numbers() -> None:
+    value = decoded(read(b'{"a":[1,-2,3.5,1e2,"4",true,null,{"b":123456789012345678901234567890}]}', FLAT).root)
+    assert plain(value) == {"a": [1, -2, 3.5, 100.0, "4", True, None, {"b": 123456789012345678901234567890}]}
+    assert [type(item) for item in plain(value)["a"][:4]] == [int, int, float, float]
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 5_000, "1" + "0" * 5_000 + ".5"])
+def test_a_number_that_python_cannot_hold_is_out_of_range(number: str) -> None:
+    with pytest.raises(ValueError, match=r"^a number is out of range$"):
+        plain([Number(number)])
+
+
+def test_a_lone_surrogate_is_seen() -> None:
+    assert [has_lone_surrogate(text) for text in ("a", "\U0001f600", "a\ud800", "\udc00")] == [False, False, True, True]

@@ -209,3 +209,20 @@ def test_a_failure_is_a_json_rpc_error_of_its_class(fault: errors.ProxyError, st
 
 def test_a_failure_carries_the_id_when_it_is_known() -> None:
     assert _content(replies.for_error(errors.DownstreamTimeout("m", id='"a"')))["id"] == "a"
+
+
+def test_a_result_of_ours_repeats_the_id_as_spelled() -> None:
+    assert replies.result('"\\u0061"', {"a": "\u00e9"}) == b'{"jsonrpc":"2.0","id":"\\u0061","result":{"a":"\\u00e9"}}'
+
+
+def test_what_json_has_no_form_for_is_an_error() -> None:
+    for value in (float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="JSON"):
+            replies.json_text([value])
+
+
+def test_an_error_may_carry_data() -> None:
+    answer = json.loads(replies.error("1", -32022, "no", {"supported": ["a"]}))
+    assert answer["error"] == {"code": -32022, "message": "no", "data": {"supported": ["a"]}}
+    fault = errors.UnsupportedVersion("no", id="1", data={"supported": ["a"]})
+    assert json.loads(replies.for_error(fault).body) == answer

@@ -219,3 +219,13 @@ def test_a_key_that_is_not_valid_has_no_right_at_all(known: Facts) -> None:
     assert not any(right(known) for right in rights)
     assert access.valid_key(known) is None
     assert access.valid_key(facts()) == build.key()
+
+
+def test_entering_takes_a_valid_key_with_mcp_and_nothing_of_a_server() -> None:
+    assert access.enter(facts(server=None, entries=())) is None
+    for known, reason in (
+        (facts(key=None), Reason.KEY_INVALID),
+        (facts(key=key(enabled=False)), Reason.KEY_INVALID),
+        (facts(key=key(scopes=frozenset({Scope.ADMIN}))), Reason.SCOPE_MCP),
+    ):
+        assert access.enter(known) == Refusal(reason)
