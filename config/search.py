@@ -46,7 +46,13 @@ class Search:
         self._weaviate = self._weaviate_index()
         self._existing = self._existing_collection()
         self._leadership = Leadership(leases, _holder(), self._statuses, self._obey)
-        indexes = Indexes(local, self._weaviate, is_ready=self._is_mirrored, timeout_s=settings.search_timeout_s)
+        indexes = Indexes(
+            local,
+            self._weaviate,
+            is_ready=self._is_mirrored,
+            is_fallback_ready=self._is_indexed,
+            timeout_s=settings.search_timeout_s,
+        )
         self.discovery = Discovery(indexes, self._catalogue, self._vectors, freshness)
         self.mirrors = Mirrors(freshness, self._local, leases if self._remote else None, self._existing)
 
@@ -121,6 +127,9 @@ class Search:
                 mirror.rebuild()
             else:
                 mirror.reconcile()
+
+    def _is_indexed(self) -> bool:
+        return self._local.status.state is MirrorState.UP
 
     def _is_mirrored(self) -> bool:
         """False while Weaviate is known to be down, or not to hold everything yet; others tell with their lease."""

@@ -78,7 +78,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, best first. `degraded`: the fallback answered, since the index proper did not."""
+    """What was found, best first.
+
+    `degraded`: the fallback answered, since the index proper did not; or not everything is indexed yet.
+    """
 
     found: tuple[Found, ...]
     degraded: bool
@@ -91,6 +94,7 @@ class Indexes:
         fallback: in this process; always there.
         primary: None when the fallback is all there is.
         is_ready: False while the primary is known not to be complete.
+        is_fallback_ready: False while the fallback is not, just after a start.
         timeout_s: for the primary.
         clock: seconds that never go back.
     """
@@ -101,12 +105,14 @@ class Indexes:
         primary: ToolIndex | None = None,
         *,
         is_ready: Callable[[], bool] = lambda: True,
+        is_fallback_ready: Callable[[], bool] = lambda: True,
         timeout_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fallback = fallback
         self._primary = primary
         self._is_ready = is_ready
+        self._is_fallback_ready = is_fallback_ready
         self._timeout_s = timeout_s
         self._clock = clock
         self._resting_until = 0.0
@@ -114,13 +120,17 @@ class Indexes:
 
     @property
     def degraded(self) -> bool:
-        """True while searches are answered by the fallback for want of the primary."""
-        return self._primary is not None and (self._has_failed or not self._is_ready())
+        """True while searches are answered by the fallback for want of the primary, or are not complete."""
+        lacks_primary = self._primary is not None and (self._has_failed or not self._is_ready())
+        return lacks_primary or not self._is_fallback_ready()
 
     async def search(self, query: SearchQuery, *, keep: bool = False) -> tuple[tuple[Hit, ...], bool]:
-        """The hits, and whether the fallback gave them. `keep`: stay with the fallback, as before in this search."""
+        """The hits, and whether they may be worse than they should.
+
+        `keep`: stay with the fallback, as before in this search.
+        """
         if self._primary is None:
-            return tuple(await self._fallback.search(query)), False
+            return tuple(await self._fallback.search(query)), not self._is_fallback_ready()
         if not keep and self._is_ready() and self._clock() >= self._resting_until:
             hits = await self._asked(self._primary, query)
             if hits is not None:

@@ -63,7 +63,7 @@ class IndexTarget:
             await self._index.write(changes, vectors)
         now = self._stored[server_id] = written(wanted, stored)
         lacking = [entry.text for entry in now.values() if entry.vector_source != self._vectors.name]
-        self._vectors.want(lacking, lambda: self.on_vectors(server_id))
+        self._vectors.want((self, server_id), lacking, lambda: self.on_vectors(server_id))
         return len(changes)
 
     async def clear(self) -> None:

@@ -7,7 +7,7 @@ States of a text: unknown -> wanted -> known.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from itertools import islice
 
 import structlog
@@ -48,7 +48,7 @@ class Vectors:
         self._watcher = watcher
         self._known: dict[str, Vector] = {}
         self._wanted: dict[str, None] = {}
-        self._waiting: list[tuple[set[str], Delivery]] = []
+        self._waiting: dict[Hashable, tuple[set[str], Delivery]] = {}
         self._wake = asyncio.Event()
         self._done = 0
         self.loaded = asyncio.Event()
@@ -63,13 +63,19 @@ class Vectors:
         """Those of these texts that have a vector now."""
         return {text: vector for text in texts if (vector := self._known.get(text)) is not None}
 
-    def want(self, texts: Collection[str], delivery: Delivery) -> None:
-        """Have the unknown ones of these texts embedded; returns at once. `delivery` may be told several times."""
+    def want(self, key: Hashable, texts: Collection[str], delivery: Delivery) -> None:
+        """Have the unknown ones of these texts embedded; returns at once.
+
+        Args:
+            key: who waits. A later wish of the same key takes the place of the one before.
+            texts: in the order in which they are wanted.
+            delivery: may be told several times.
+        """
         missing = {text for text in texts if text not in self._known}
         if self._embedder is None or not missing:
             return
         self._wanted.update(dict.fromkeys(text for text in texts if text in missing))
-        self._waiting.append((missing, delivery))
+        self._waiting[key] = (missing, delivery)
         self._wake.set()
 
     async def of_query(self, text: str) -> Vector | None:
@@ -135,9 +141,10 @@ class Vectors:
         self._deliver(set(made))
 
     def _deliver(self, made: set[str]) -> None:
-        waiting, self._waiting = self._waiting, []
-        for missing, delivery in waiting:
+        for key, (missing, delivery) in list(self._waiting.items()):
             if missing & made:
                 delivery()
             if still := missing - made:
-                self._waiting.append((still, delivery))
+                self._waiting[key] = (still, delivery)
+            else:
+                del self._waiting[key]

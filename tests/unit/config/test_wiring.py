@@ -10,6 +10,7 @@ from config.serve import listen, serving
 from config.settings import Settings
 from config.wiring import App, build
 from registry.memory import MemoryStore
+from tests.waiting import asked_until
 
 ADMIN = "sg_" + "a" * 43
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
@@ -41,7 +42,14 @@ async def _get(http: aiohttp.ClientSession, path: str, **fields: str) -> tuple[i
 
 async def test_alive_and_ready_are_told(http: aiohttp.ClientSession) -> None:
     assert await _get(http, "/healthz") == (200, {"status": "alive"})
-    assert await _get(http, "/readyz") == (200, {"status": "ready", "store": "available", "discovery": "available"})
+
+    async def is_complete() -> bool:
+        status, told = await _get(http, "/readyz")
+        assert status == 200
+        return told == {"status": "ready", "store": "available", "discovery": "available"}
+
+    assert not await is_complete(), "everything was indexed before anything could run"
+    await asked_until(is_complete)
 
 
 async def test_without_the_store_it_is_alive_but_not_ready(http: aiohttp.ClientSession, store: MemoryStore) -> None:
