@@ -22,7 +22,7 @@ def greeting(settings: Settings, first_key: str | None, agent_key: str | None) -
     parts = [f"Sluicegate is ready on {settings.base_url}"]
     if agent_key is not None:
         parts += [_client(f"{settings.base_url}/proxy/demo", agent_key)]
-        parts += [f"The same key finds and runs the tools of all servers at {settings.base_url}/mcp"]
+        parts += [f"The same key finds and runs the tools of every server that it may see at {settings.base_url}/mcp"]
     parts += [_admin(settings, first_key, demo=agent_key is not None)]
     return "\n" + "\n\n".join(parts) + "\n\nCtrl-C ends it.\n"
 
@@ -35,7 +35,7 @@ def _client(url: str, key: str) -> str:
 
 def _admin(settings: Settings, key: str | None, *, demo: bool) -> str:
     if key is None:
-        return "The admin key was shown at the first start."
+        return "The admin key is that of the first start."
     own = settings.bootstrap_admin_key is not None
     if not demo:
         return "The admin key is that of SLUICEGATE_BOOTSTRAP_ADMIN_KEY." if own else _once(_indented(key))

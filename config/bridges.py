@@ -72,14 +72,18 @@ class DownstreamCaller:
             raise DownstreamUnusable(str(exc)) from exc
 
 
-def for_registry(values: Mapping[str, str]) -> Callable[[ServerPolicy], Mapping[str, str]]:
-    """A server's static credentials, for the registry's edges: raises DownstreamFailed when one is not set."""
+def for_registry(values: Mapping[str, str], *, names_variable: bool) -> Callable[[ServerPolicy], Mapping[str, str]]:
+    """A server's static credentials, for the registry's edges: raises DownstreamFailed when one is not set.
+
+    `names_variable`: the error goes to those who set it, not to those who call tools.
+    """
 
     def fields(policy: ServerPolicy) -> Mapping[str, str]:
         try:
             return dict(references.filled(policy.credentials, values))
         except references.Unset as exc:
-            raise DownstreamFailed(f"a credential of this server is missing: {exc}") from exc
+            which = f": {exc}" if names_variable else ""
+            raise DownstreamFailed(f"a credential of this server is missing{which}") from exc
 
     return fields
 

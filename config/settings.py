@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from yarl import URL
 
@@ -42,7 +50,23 @@ def _well_formed_key(key: SecretStr) -> SecretStr:
 
 
 Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_names)]
-Collection = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]{0,230}$")]
+
+
+def _matching(pattern: str, sentence: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(sentence)
+        return value
+
+    return AfterValidator(check)
+
+
+Collection = Annotated[
+    str, _matching(r"[A-Z][A-Za-z0-9_]{0,230}", "must be a capital letter and then letters, digits or _")
+]
+Vectorizer = Annotated[
+    str, _matching(r"text2vec-[a-z0-9-]+", "must be a module of Weaviate's that makes vectors, like text2vec-openai")
+]
 Listen = Annotated[Address, NoDecode, BeforeValidator(Address.parse)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1_024, le=1 << 30)]
@@ -87,8 +111,8 @@ class Settings(BaseSettings):
     weaviate_grpc: str | None = Field(default=None, description="its gRPC address; default: the same host, port 50051")
     weaviate_api_key: SecretStr | None = Field(default=None, description="key for it")
     weaviate_collection: Collection = Field(default="SluicegateTool", description="the collection that we make")
-    weaviate_vectorizer: str | None = Field(
-        default=None, pattern=r"^text2vec-[a-z0-9-]+$", description="a module of Weaviate's that makes the vectors"
+    weaviate_vectorizer: Vectorizer | None = Field(
+        default=None, description="a module of Weaviate's that makes the vectors"
     )
     weaviate_existing_collection: Collection | None = Field(
         default=None, description="collection of another registry, whose `tool_enabled` is kept up to date"
@@ -150,6 +174,16 @@ class Settings(BaseSettings):
         if value and not re.fullmatch(r"[^\s/]+:[0-9]{1,5}", value):
             raise ValueError("must be HOST:PORT, like weaviate:50051")
         return value
+
+    @model_validator(mode="after")
+    def _weaviate_as_a_whole(self) -> "Settings":
+        given = ("weaviate_grpc", "weaviate_api_key", "weaviate_vectorizer", "weaviate_existing_collection")
+        alone = [name for name in given if getattr(self, name) is not None]
+        if alone and self.weaviate_url is None:
+            raise ValueError(f"{PREFIX}{alone[0].upper()}: needs {PREFIX}WEAVIATE_URL too")
+        if self.weaviate_existing_collection == self.weaviate_collection:
+            raise ValueError(f"{PREFIX}WEAVIATE_EXISTING_COLLECTION: must be another one than that which we make")
+        return self
 
     @property
     def weaviate_grpc_address(self) -> str:
@@ -214,7 +248,7 @@ def _read(path: Path | None) -> Settings:
         return Settings()
     text = path.read_text(encoding="utf-8")  # here, since a missing env file would pass for an empty one
     if path.suffix == ".toml":
-        return Settings(**tomllib.loads(text))
+        return Settings(**{name.removeprefix(PREFIX).lower(): value for name, value in tomllib.loads(text).items()})
     return Settings(_env_file=path, _env_file_encoding="utf-8")  # type: ignore[call-arg]  # the library's own keyword
 
 
@@ -235,7 +269,9 @@ def _lines(exc: ValidationError) -> Iterator[str]:
     known = {name.upper() for name in Settings.model_fields}
     for error in exc.errors():
         name = str(error["loc"][0]).upper().removeprefix(PREFIX) if error["loc"] else ""
-        if error["type"] == "extra_forbidden":
+        if not name:
+            yield _plain(error["msg"])  # about several, which it names
+        elif error["type"] == "extra_forbidden":
             yield f"{PREFIX}{name}: there is no such setting{_suggestion(name, known)}"
         else:
             yield f"{PREFIX}{name}: {_plain(error['msg'])}"

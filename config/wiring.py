@@ -96,7 +96,9 @@ def build(settings: Settings, store: Store) -> App:
     """Make the application. It opens nothing before it is started and closes what it opened when it is cleaned up."""
     freshness = Freshness(store.policies, timeout_s=settings.policy_timeout_s)
     variables = credential_values()
-    refresher = Refresher(store.ledger, McpCatalogue(bridges.for_registry(variables)), store.servers)
+    refresher = Refresher(
+        store.ledger, McpCatalogue(bridges.for_registry(variables, names_variable=True)), store.servers
+    )
     keys = Keys(store.ledger, store.keys, freshness)
     search = Search(settings, store.servers, store.feed, store.leases, freshness)
     services = Services(
@@ -152,7 +154,7 @@ def _mount_gateway(
     variables: Mapping[str, str],
 ) -> None:
     caller = McpToolCaller(
-        bridges.for_registry(variables),
+        bridges.for_registry(variables, names_variable=False),
         timeout_s=settings.downstream_timeout_s,
         connect_timeout_s=settings.connect_timeout_s,
     )

@@ -94,9 +94,7 @@ class Catalogue:
 
     async def _catch_up(self) -> None:
         if self._all_dirty:
-            ids = await self._store.ids()
-            self._all_dirty = False  # what changes from here on sets it again
-            self._dirty |= ids | self._servers.keys()
+            await self._list()
         if not self._dirty:
             self._wake.clear()
             self.ready.set()
@@ -107,6 +105,14 @@ class Catalogue:
             self._take(some, await self._store.some(some))
         except BaseException:
             self._dirty |= some
+            raise
+
+    async def _list(self) -> None:
+        self._all_dirty = False  # before the read: what is missed during it sets it again
+        try:
+            self._dirty |= await self._store.ids() | self._servers.keys()
+        except BaseException:
+            self._all_dirty = True
             raise
 
     def _take(self, asked: Iterable[str], found: Iterable[Server]) -> None:

@@ -58,6 +58,10 @@ class Leadership:
         """True while the lease is ours for sure."""
         return self.lease.holder == self._holder and time.monotonic() < self._until
 
+    @property
+    def _left_s(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
     async def run(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run `work` whenever the lease is ours, until cancelled. `work` itself has no end."""
         try:
@@ -86,10 +90,10 @@ class Leadership:
     async def _keep(self) -> None:
         """Returns when the lease is not ours any more, or not for sure."""
         while self.is_ours:
-            await asyncio.sleep(self._ttl_s / 3)
+            await asyncio.sleep(min(self._ttl_s / 3, self._left_s))
             orders = self.lease.orders
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(asyncio.get_running_loop().time() + self._until - time.monotonic()):
+                async with asyncio.timeout(self._left_s):
                     if await self._renewed():
                         self._obey(orders)
 
@@ -101,7 +105,7 @@ class Leadership:
             return False
         if self.lease.holder == self._holder:
             self._until = before + self._ttl_s * _MARGIN
-        return self.lease.holder == self._holder
+        return self.is_ours  # not when the answer took as long as the lease lasts
 
     def _obey(self, before: Mapping[Order, int]) -> None:
         for order, count in self.lease.orders.items():

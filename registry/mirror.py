@@ -29,6 +29,9 @@ log = structlog.get_logger(__name__)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
+_CHECK_S = 5.0
+"""After so long without a change the copy is looked at: an outage shall not be news only when the next change comes."""
+
 
 class Target(Protocol):
     """A copy. Its methods raise IndexUnavailable and IndexUnusable."""
@@ -55,6 +58,10 @@ class Target(Protocol):
         """Make it hold what it should of this server; returns how many objects differed."""
         ...
 
+    async def check(self) -> None:
+        """Return when it is there as it was left, for all that a glance can tell."""
+        ...
+
     async def clear(self) -> None:
         """Remove everything, where that is ours to remove."""
         ...
@@ -77,6 +84,7 @@ class Mirror:
         self._reconcile_s = reconcile_s
         self._clock = clock
         self._offered: dict[str, float] = {}
+        self._in_turn: dict[str, float] = {}
         self._wake = asyncio.Event()
         self._rebuild = False
         self._status = MirrorStatus(name, MirrorState.STARTING)
@@ -86,10 +94,11 @@ class Mirror:
     @property
     def status(self) -> MirrorStatus:
         """As it is now."""
-        oldest = min(self._offered.values(), default=None)
+        waiting = {**self._offered, **self._in_turn}
+        oldest = min(waiting.values(), default=None)
         return replace(
             self._status,
-            pending=len(self._offered),
+            pending=len(waiting),
             lag_s=0.0 if oldest is None else round(self._clock() - oldest, 3),
             objects=self._target.objects,
             missing=self._target.missing,
@@ -113,6 +122,7 @@ class Mirror:
     async def run(self) -> None:
         """Mirror until cancelled. What was offered before is found by the comparison that comes first."""
         self._offered.clear()
+        self._status = replace(self._status, state=MirrorState.STARTING)
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -129,8 +139,7 @@ class Mirror:
     async def _come_up(self) -> None:
         await self._target.prepare()
         await self._reconcile()
-        if self._status.state is not MirrorState.UP:
-            log.info("mirror.up", mirror=self._status.name, drift=self._status.drift)
+        log.info("mirror.up", mirror=self._status.name, drift=self._status.drift)
         self._status = replace(self._status, state=MirrorState.UP, error=None)
 
     def _failed(self, state: MirrorState, exc: Exception) -> None:
@@ -150,11 +159,15 @@ class Mirror:
             await self._take_turns()
 
     async def _awake(self) -> None:
+        left_s = self._reconcile_at - self._clock()
         try:
-            async with asyncio.timeout(self._reconcile_at - self._clock()):
+            async with asyncio.timeout(min(left_s, _CHECK_S)):
                 await self._wake.wait()
         except TimeoutError:
-            self._is_due = True
+            if left_s <= _CHECK_S:
+                self._is_due = True
+            else:
+                await self._target.check()
 
     async def _reconcile(self) -> None:
         """Compare every server, orphans included; what is offered meanwhile goes first."""
@@ -172,18 +185,22 @@ class Mirror:
 
     async def _take_turns(self) -> None:
         self._wake.clear()
-        while self._offered:
-            await self._turn(next(iter(self._offered)))
+        for server_id in tuple(self._offered):  # what is offered meanwhile has set the wake again
+            await self._turn(server_id)
+            await asyncio.sleep(0)  # an index in this process never waits, and calls want to go on
 
     async def _turn(self, server_id: str) -> int:
         """One server. What is offered while it is written waits for another turn."""
-        offered_at = self._offered.pop(server_id, None)
+        if server_id in self._offered:
+            self._in_turn[server_id] = self._offered.pop(server_id)
         try:
             differed = await self._target.sync(server_id)
         except BaseException:
-            if offered_at is not None:
-                self._offered[server_id] = min(offered_at, self._offered.get(server_id, offered_at))
+            self._offered |= self._in_turn  # older than an offer made meanwhile
             raise
-        if offered_at is not None:
-            self._status = replace(self._status, last_lag_s=round(self._clock() - offered_at, 3))
+        else:
+            for offered_at in self._in_turn.values():
+                self._status = replace(self._status, last_lag_s=round(self._clock() - offered_at, 3))
+        finally:
+            self._in_turn.clear()
         return differed

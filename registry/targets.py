@@ -7,6 +7,7 @@ objects that match is set.
 from collections.abc import Callable, Mapping
 
 from registry.catalogue import Catalogue
+from registry.errors import IndexUnavailable
 from registry.indexing import ToolEntry, difference, entries_of, with_vectors, written
 from registry.ports import FlagStore, ToolIndex
 from registry.vectors import Vectors
@@ -65,6 +66,12 @@ class IndexTarget:
         lacking = [entry.text for entry in now.values() if entry.vector_source != self._vectors.name]
         self._vectors.want((self, server_id), lacking, lambda: self.on_vectors(server_id))
         return len(changes)
+
+    async def check(self) -> None:
+        """As Target.check: the servers that were written are there."""
+        gone = {server_id for server_id, stored in self._stored.items() if stored} - await self._index.server_ids()
+        if gone:
+            raise IndexUnavailable("entries have vanished from the index")
 
     async def clear(self) -> None:
         """As Target.clear."""
@@ -125,6 +132,10 @@ class FlagTarget:
         self._missing[server_id] = sum(tool not in stored for tool in wanted)
         self._objects[server_id] = len(found)
         return len(changed)
+
+    async def check(self) -> None:
+        """As Target.check: the collection is there."""
+        await self._flags.prepare()
 
     async def clear(self) -> None:
         """Nothing there is ours to remove."""

@@ -142,9 +142,10 @@ class Vectors:
 
     def _deliver(self, made: set[str]) -> None:
         for key, (missing, delivery) in list(self._waiting.items()):
-            if missing & made:
-                delivery()
+            if missing.isdisjoint(made):
+                continue
             if still := missing - made:
                 self._waiting[key] = (still, delivery)
             else:
                 del self._waiting[key]
+            delivery()  # last, since it may wish for more under the same key

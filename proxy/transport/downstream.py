@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import io
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from types import TracebackType
 
 import aiohttp
@@ -110,8 +111,8 @@ class HttpDownstream:
     def _fields(self, forward: Forward) -> CIMultiDict[str]:
         """The client's fields, and the server's static credentials where the client sent none of its own."""
         fields = CIMultiDict(forward.fields)
-        static = [field for field in self._credentials(forward.server) if field[0] not in fields]
-        fields.extend(static)
+        lacking = tuple(template for template in forward.server.credentials if template[0] not in fields)
+        fields.extend(self._credentials(replace(forward.server, credentials=lacking)))
         return fields
 
 

@@ -97,12 +97,26 @@ def wanted_in(request: web.Request) -> Wanted:
 
 
 def _query(request: web.Request, names: frozenset[str]) -> dict[str, str]:
+    raw = request.rel_url.raw_query_string
+    if _BROKEN_ESCAPE.search(raw) or not _is_utf8(raw):
+        raise BadRequest(400, "invalid_query", "the query is not percent-encoded UTF-8")
     given = dict(request.query)
     if len(given) != len(request.query):
-        raise BadRequest(422, "invalid_query", "a query parameter is repeated")
+        repeated = next(name for name in request.query if len(request.query.getall(name)) > 1)
+        raise BadRequest(422, "invalid_query", f"the query parameter {repeated} is repeated", field=repeated)
+    if given.get("server") == "":
+        raise BadRequest(422, "invalid_query", "server is an id or a path, and not empty", field="server")
     if unknown := sorted(given.keys() - names):
         raise BadRequest(422, "invalid_query", f"there is no query parameter {unknown[0]}", field=unknown[0])
     return given
+
+
+def _is_utf8(raw: str) -> bool:
+    try:
+        unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _whole(text: str | None, default: int) -> int:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -34,6 +35,7 @@ from registry.downstream.http import CONNECT_TIMEOUT_S, Credentials, http_client
 from registry.downstream.pool import Pool, SessionKey
 from registry.downstream.progress import relayed
 from registry.errors import DownstreamFailed
+from registry.model import ServerPolicy
 
 _OPEN_TIMEOUT_S = 30.0
 """For connecting and the handshake; the library alone waits 10 s for a server that is silent to `server/discover`."""
@@ -94,7 +96,7 @@ class McpToolCaller:
             raise DownstreamFailed(f"the downstream did not answer in {self._timeout_s:g} s") from exc
 
     def _key(self, permit: Permit, call: ToolCall) -> SessionKey:
-        fields = {name.lower(): value for name, value in self._credentials(permit.server).items()}
+        fields = {name.lower(): value for name, value in self._credentials(_lacking(permit.server, call)).items()}
         if call.authorization is not None:
             fields["authorization"] = call.authorization
         if not all(value.isascii() and value.isprintable() for value in fields.values()):
@@ -154,6 +156,14 @@ class McpToolCaller:
             raise DownstreamFailed("the downstream did not open a session in time") from exc
         except (DownstreamFailed, *EXPECTED, ExceptionGroup) as exc:
             raise failure(exc, transport.last_status) from exc
+
+
+def _lacking(server: ServerPolicy, call: ToolCall) -> ServerPolicy:
+    """The server with those static credentials alone that the caller has not brought itself."""
+    if call.authorization is None:
+        return server
+    kept = tuple(template for template in server.credentials if template[0].lower() != "authorization")
+    return replace(server, credentials=kept)
 
 
 def _params(tool: str, call: ToolCall) -> dict[str, Any]:

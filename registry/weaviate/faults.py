@@ -16,6 +16,7 @@ from weaviate.exceptions import (
     InsufficientPermissionsError,
     UnexpectedStatusCodeError,
     WeaviateBaseError,
+    WeaviateConnectionError,
     WeaviateInsertManyAllFailedError,
     WeaviateStartUpError,
 )
@@ -41,6 +42,8 @@ def translated(exc: BaseException, url: str) -> IndexUnavailable | IndexUnusable
         return _refusal(what_it_said(exc), url)
     if isinstance(exc, WeaviateStartUpError) and "is not supported" in str(exc):
         return IndexUnusable(f"the Weaviate at {url} is too old: run version 1.27 or newer")
+    if isinstance(exc, httpx.ConnectError | WeaviateConnectionError):
+        return IndexUnavailable(f"Weaviate at {url} cannot be reached; see SLUICEGATE_WEAVIATE_URL")
     return from_words(what_it_said(exc), url)
 
 
@@ -48,7 +51,7 @@ def from_words(said: str, url: str) -> IndexUnavailable | IndexUnusable:
     """The registry's error for what Weaviate said about an object, or about a call over gRPC."""
     if _REFUSED.search(said):
         return _refusal(said, url)
-    return IndexUnavailable(f"Weaviate at {url} did not do it: {_short(said)}")
+    return IndexUnavailable(f"Weaviate at {url} failed: {_short(said)}")
 
 
 def _refusal(said: str, url: str) -> IndexUnusable:

@@ -81,7 +81,7 @@ async def test_a_second_start_finds_the_data_and_the_agents_key_and_shows_no_adm
 
     assert first.agent_key == second.agent_key
     assert second.admin_key is None
-    assert "The admin key was shown at the first start." in second.greeting
+    assert "The admin key is that of the first start." in second.greeting
     assert (tmp_path / "data/demo-agent.key").stat().st_mode & 0o777 == 0o600
 
 

@@ -38,7 +38,7 @@ def test_a_later_start_shows_no_admin_key_and_says_where_it_was() -> None:
     text = greeting(Settings(), None, AGENT)
 
     assert ADMIN not in text
-    assert "The admin key was shown at the first start." in text
+    assert "The admin key is that of the first start." in text
 
 
 def test_a_key_that_the_operator_chose_is_not_shown() -> None:
