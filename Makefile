@@ -14,7 +14,8 @@ endif
 WEAVIATE := .cache/weaviate/weaviate-server
 WEAVIATE_VERSION := v1.39.0
 WEAVIATE_ENVIRONMENT := PERSISTENCE_DATA_PATH=$(CURDIR)/.cache/weaviate/data CLUSTER_HOSTNAME=node1 \
-	CLUSTER_IN_LOCALHOST=true CLUSTER_ADVERTISE_ADDR=127.0.0.1 RAFT_BOOTSTRAP_EXPECT=1 RAFT_JOIN=node1:8300 \
+	CLUSTER_IN_LOCALHOST=true CLUSTER_ADVERTISE_ADDR=127.0.0.1 CLUSTER_BIND_ADDR=127.0.0.1 RAFT_BOOTSTRAP_EXPECT=1 \
+	RAFT_PORT=8484 RAFT_INTERNAL_RPC_PORT=8485 RAFT_JOIN=node1:8484 AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED=true \
 	CLUSTER_GOSSIP_BIND_PORT=8482 CLUSTER_DATA_BIND_PORT=8483 GRPC_PORT=8481 GO_PROFILING_DISABLE=true \
 	DISABLE_TELEMETRY=true ENABLE_MODULES= API_BASED_MODULES_DISABLED=true AUTOSCHEMA_ENABLED=false \
 	QUERY_DEFAULTS_LIMIT=20 LOG_LEVEL=warning
@@ -43,7 +44,7 @@ check: $(VENV)/.development ## run ruff, mypy and the import contracts
 
 weaviate: $(WEAVIATE) ## build a Weaviate server into .cache (needs Go 1.26; some minutes), for tests and development
 
-weaviate-run: $(WEAVIATE) ## run it on 127.0.0.1:8480, its data in .cache; Ctrl-C ends it
+weaviate-run: $(WEAVIATE) ## run it on ports 8480 to 8485, without a key, for development; Ctrl-C ends it
 	@echo "Start Sluicegate with SLUICEGATE_WEAVIATE_URL=http://127.0.0.1:8480 SLUICEGATE_WEAVIATE_GRPC=127.0.0.1:8481" >&2
 	@exec env $(WEAVIATE_ENVIRONMENT) $(WEAVIATE) --host 127.0.0.1 --port 8480 --scheme http
 

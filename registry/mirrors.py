@@ -47,7 +47,7 @@ class Mirrors:
         """Have the mirroring replica do this within a second. Raises Conflict when none mirrors."""
         await self._admit(caller)
         if self._leases is None:
-            raise Conflict("no Weaviate is configured, so there is nothing to mirror to")
+            raise Conflict("no Weaviate is configured (SLUICEGATE_WEAVIATE_URL), so there is nothing to mirror to")
         if not (await self._leases.read()).holder:
             raise Conflict("no replica is mirroring at the moment; try again")
         await self._leases.order(order)
@@ -57,7 +57,7 @@ class Mirrors:
         """Add the property `tool_enabled` to the existing collection. Raises IndexUnavailable and IndexUnusable."""
         await self._admit(caller)
         if self._existing is None:
-            raise Invalid("no existing collection is configured")
+            raise Invalid("no existing collection is configured (SLUICEGATE_WEAVIATE_EXISTING_COLLECTION)")
         await self._existing.add_property()
 
     async def _admit(self, caller: Caller) -> None:

@@ -24,8 +24,14 @@ class Api:
         """The decoded answer; ends the command with one sentence on standard error when there is none."""
         try:
             return asyncio.run(self._ask(method, path))
-        except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
-            fail(f"{self.url} cannot be asked: {str(exc) or 'no answer in time'}")
+        except aiohttp.InvalidURL:
+            fail(f"{self.url} is no address; set SLUICEGATE_URL to one like http://127.0.0.1:8470", 2)
+        except aiohttp.ClientConnectionError:
+            fail(f"No service answers at {self.url}; is it running, and is SLUICEGATE_URL right?")
+        except TimeoutError:
+            fail(f"The service at {self.url} did not answer in {_TIMEOUT_S:.0f} s.")
+        except (aiohttp.ClientError, ValueError):
+            fail(f"What answers at {self.url} is not Sluicegate; is SLUICEGATE_URL right?")
 
     async def _ask(self, method: str, path: str) -> Any:
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
