@@ -132,7 +132,7 @@ def _add_destructive_tools(server: MCPServer, host: CodeHost) -> None:
 def main() -> None:
     """Serve until told to stop."""
     options = _options()
-    listener = socket.create_server((options.host, options.port))
+    listener = _listener(options.host, options.port)
     port = listener.getsockname()[1]
     app = make_server().streamable_http_app(
         json_response=options.json, stateless_http=options.stateless, host=options.host
@@ -140,6 +140,15 @@ def main() -> None:
     print(f"listening on http://{options.host}:{port}/mcp", flush=True)
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    # The protocol is named so that asyncio switches Nagle's algorithm off: an answer in two writes would wait 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen()
+    return listener
 
 
 def _options() -> argparse.Namespace:

@@ -31,6 +31,13 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
+MAX_VALUES = 500_000
+"""Of one document: what is decoded costs a Python object each, and millions of them hold up everybody else. A list of
+10,000 tools has about 300,000."""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
 class NotJson(ValueError):
     """The bytes are not one JSON document in UTF-8, or are nested too deeply. Says what, never the content."""
 
@@ -108,10 +115,12 @@ def read(body: bytes, shape: Shape, *, max_walked: int = MAX_WALKED) -> Document
         max_walked: how many members and elements may stand at the levels that are walked.
 
     Raises:
-        NotJson: it is not one document of RFC 8259, deeper than MAX_DEPTH, or has more than `max_walked`.
+        NotJson: it is not one document of RFC 8259, deeper than MAX_DEPTH, or has more than `max_walked` or
+            MAX_VALUES.
     """
     text = _text_of(body)
     _check_depth(text)
+    _check_values(text)
     walker = _Walker(text, max_walked)
     try:
         root = walker.value(walker.skip(0), shape)
@@ -202,6 +211,16 @@ def _check_depth(text: str) -> None:
     brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
     if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > MAX_DEPTH:
         raise NotJson("nested too deeply")
+
+
+def _check_values(text: str) -> None:
+    if _separators(text) > MAX_VALUES and _separators(_STRING.sub("", text)) > MAX_VALUES:
+        raise NotJson("too many values")
+
+
+def _separators(text: str) -> int:
+    """About as many as there are values: before each but the first stands a comma or a bracket, or its name."""
+    return sum(map(text.count, ",[{"))
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -187,8 +187,8 @@ class Discovery:
             for some in _chunks(hits, wanted.limit):
                 found += await self._decided(caller, some, wanted)
                 if len(found) >= wanted.limit:
-                    return Answer(tuple(found[: wanted.limit]), degraded)
-        return Answer(tuple(found[: wanted.limit]), degraded)
+                    return Answer(tuple(_ranked(found[: wanted.limit])), degraded)
+        return Answer(tuple(_ranked(found)), degraded)
 
     async def _where(self, caller: Caller, wanted: Wanted) -> frozenset[str] | None:
         """The servers to search in, None for all. One that cannot be used is not there, unless its owner asks."""
@@ -225,6 +225,11 @@ class Discovery:
         """None for what an index still holds and the catalogue does not any more."""
         server, tool = self._catalogue.server(hit.server_id), self._catalogue.tool(hit.server_id, hit.tool)
         return None if server is None or tool is None else Found(server, tool, hit.score)
+
+
+def _ranked(found: Iterable[Found]) -> Iterator[Found]:
+    """With one over the rank as the score: an index's own is relative to hits that this caller may not know of."""
+    return (replace(one, score=1 / rank) for rank, one in enumerate(found, 1))
 
 
 def _admit(facts: Facts, wanted: Wanted) -> None:

@@ -10,7 +10,7 @@ as the clocks of store and process run at the same speed.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 import structlog
 
@@ -91,23 +91,23 @@ class Leadership:
         """Returns when the lease is not ours any more, or not for sure."""
         while self.is_ours:
             await asyncio.sleep(min(self._ttl_s / 3, self._left_s))
-            orders = self.lease.orders
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._left_s):
-                    if await self._renewed():
-                        self._obey(orders)
+                    await self._renewed()
 
     async def _renewed(self) -> bool:
-        before = time.monotonic()
+        asked_at, last = time.monotonic(), self.lease
         try:
             self.lease = await self._leases.hold(self._holder, self._ttl_s, self._statuses())
         except StoreUnavailable:
             return False
         if self.lease.holder == self._holder:
-            self._until = before + self._ttl_s * _MARGIN
+            self._until = asked_at + self._ttl_s * _MARGIN
+            self._obey(last)
         return self.is_ours  # not when the answer took as long as the lease lasts
 
-    def _obey(self, before: Mapping[Order, int]) -> None:
-        for order, count in self.lease.orders.items():
-            if count > before.get(order, 0):
+    def _obey(self, last: MirrorLease) -> None:
+        """What was ordered since the lease was last ours; what was ordered before is another holder's to do."""
+        for order, count in self.lease.orders.items() if last.holder == self._holder else ():
+            if count > last.orders.get(order, 0):
                 self._on_order(order)

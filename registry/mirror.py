@@ -153,7 +153,7 @@ class Mirror:
         while True:
             if not self._is_due:
                 await self._awake()
-            if self._is_due:
+            if self._is_due or self._clock() >= self._reconcile_at:
                 await self._target.prepare()
                 await self._reconcile()
             await self._take_turns()
@@ -164,9 +164,7 @@ class Mirror:
             async with asyncio.timeout(min(left_s, _CHECK_S)):
                 await self._wake.wait()
         except TimeoutError:
-            if left_s <= _CHECK_S:
-                self._is_due = True
-            else:
+            if left_s > _CHECK_S:
                 await self._target.check()
 
     async def _reconcile(self) -> None:

@@ -32,7 +32,9 @@ class DiscoverArguments(_Arguments):
 
     query: Annotated[str, Field(description="What you want to do, in plain words.", min_length=1, max_length=1000)]
     limit: Annotated[int, Field(description="The most tools to return.", ge=1, le=100)] = 10
-    server: Annotated[str | None, Field(description="Only tools of this server: its id, or its path.")] = None
+    server: Annotated[str | None, Field(description="Only tools of this server: its id or path.", max_length=200)] = (
+        None
+    )
     include_disabled: Annotated[
         bool, Field(description="Also show tools that cannot be used, with the reason; for owners and admins.")
     ] = False
@@ -41,8 +43,8 @@ class DiscoverArguments(_Arguments):
 class ExecuteArguments(_Arguments):
     """Of `execute_tool`."""
 
-    server: Annotated[str, Field(description="The server, as discover_servers gives it.", min_length=1)]
-    tool: Annotated[str, Field(description="The exact name of the tool.", min_length=1)]
+    server: Annotated[str, Field(description="The server, as discover_servers gives it.", min_length=1, max_length=200)]
+    tool: Annotated[str, Field(description="The exact name of the tool.", min_length=1, max_length=1000)]
     arguments: Annotated[dict[str, Any], Field(description="Arguments that fit the tool's inputSchema.")] = {}
 
 

@@ -36,6 +36,9 @@ SESSION = "mcp-session-id"
 REQUEST_CANCELLED = -32800
 """What the official SDK answers to a request that its client has cancelled."""
 
+MOST_IN_BATCH = 20
+"""Messages: their answers are held until the last one is there."""
+
 _JSON: Fields = (("Content-Type", headers.JSON),)
 _POST_ONLY = replace(
     replies.problem(405, "method not allowed", "Only POST is served.", "method_not_allowed"),
@@ -92,6 +95,8 @@ class Gateway:
         only = body.messages[0]
         if isinstance(only, Request) and not body.is_batch:
             return await self._one(request, asking, only)
+        if len(body.messages) > MOST_IN_BATCH:
+            raise InvalidRequest(f"a batch here has at most {MOST_IN_BATCH} messages")
         answers = [answer for message in body.messages if (answer := await self._of_many(asking, message)) is not None]
         if not answers:
             return authored(Reply(202, ()))

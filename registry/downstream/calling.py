@@ -4,6 +4,7 @@ Source: MCP 2026-07-28 server/tools (`Mcp-Param-*`), basic/lifecycle (client cap
 its own trouble as JSON-RPC errors, with the downstream's text in some.
 """
 
+import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -30,6 +31,7 @@ from registry.downstream.failures import failure
 from registry.downstream.pages import Catalogue
 from registry.downstream.session import AsReceived, DecliningSession, Lenient, entered, tools_page
 from registry.errors import DownstreamFailed
+from registry.model import Tool
 
 _ANSWERED: tuple[tuple[int, str], ...] = (
     (INTERNAL_ERROR, "Server returned an error response"),
@@ -47,6 +49,14 @@ _BROKEN: tuple[tuple[int, str], ...] = (
     (CONNECTION_CLOSED, "SSE stream ended "),
 )
 """The same for an answer that did not come to its end."""
+
+
+MOST_PAGES = 100
+"""Of tools that are looked through for mirrored arguments."""
+
+MOST_ASKED = 256
+"""Requests of a downstream that a session declines; it has no reason for any. Beyond them nothing is answered, since
+each costs a task that waits for its answer to be sent, and the session is not used again."""
 
 
 class SessionLost(DownstreamFailed):
@@ -88,16 +98,23 @@ class CallingSession(DecliningSession):
         """
         if self.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return False
-        catalogue = Catalogue()
-        catalogue.add(await tools_page(self, None))
-        while catalogue.next_cursor is not None:
-            catalogue.add(await tools_page(self, catalogue.next_cursor))
-        self._calls.mirrors = {tool.name: partial(_mirrored, tool.input_schema) for tool in catalogue.tools}
+        mirrors: dict[str, partial[dict[str, str]]] = {}
+        cursor, pages = None, 0
+        while pages == 0 or (cursor is not None and pages < MOST_PAGES):
+            page = Catalogue()  # one at a time: all of them could be gigabytes
+            page.add(await tools_page(self, cursor))
+            mirrors |= {tool.name: partial(_mirrored, tool.input_schema) for tool in page.tools if _mirrors(tool)}
+            cursor, pages = page.next_cursor, pages + 1
+        self._calls.mirrors = mirrors
         return True
 
     def _build_capabilities(self, version: str) -> ClientCapabilities:
         # What is asked for is carried to the client in a result since 2026-07-28, and not at all before.
         return super()._build_capabilities(version) if version in MODERN_PROTOCOL_VERSIONS else ClientCapabilities()
+
+
+def _mirrors(tool: Tool) -> bool:
+    return "x-mcp-header" in json.dumps(tool.input_schema)
 
 
 def _mirrored(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -109,8 +126,17 @@ def _mirrored(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[s
 class _Calling(Lenient):
     """Sends lists and calls each in an exchange of its own, and judges their errors by it."""
 
+    asked = 0
+
     usable = True
     mirrors: Mapping[str, partial[dict[str, str]]] = {}
+
+    async def _dispatch_request(self, *args: Any, **more: Any) -> None:
+        self.asked += 1  # the library has no public place to count them
+        if self.asked <= MOST_ASKED:
+            await super()._dispatch_request(*args, **more)
+        else:
+            self.usable = False
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **more: Any

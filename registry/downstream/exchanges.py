@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import httpx2
 
-from registry.downstream.http import BoundedTransport
+from registry.downstream.http import MAX_EVENT_BYTES, BoundedTransport
 
 MOST_CONNECTIONS = 1000
 """Of one session. A call holds one while it runs; this only bounds a runaway."""
@@ -61,7 +61,13 @@ def exchange() -> Iterator[Exchange]:
 
 
 class ContainedTransport(BoundedTransport):
-    """Fails single messages. Before `contain` it raises, so that an opening that fails says why."""
+    """Fails single messages. Before `contain` it raises, so that an opening that fails says why.
+
+    The session's own stream (GET) is never opened: nothing on it is of use to a call, and a downstream could fill it
+    without end. A stream that is resumed is the answer to a call.
+    """
+
+    max_answer_bytes = MAX_EVENT_BYTES
 
     def __init__(self) -> None:
         super().__init__(limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, keepalive_expiry=KEPT_S))
@@ -73,6 +79,8 @@ class ContainedTransport(BoundedTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it. Of a POST, what goes wrong is answered with status 502, and so is a redirect."""
+        if request.method == "GET" and "last-event-id" not in request.headers:
+            return httpx2.Response(HTTPStatus.METHOD_NOT_ALLOWED)
         if not self._contains or request.method != "POST":
             return await super().handle_async_request(request)
         noted = _noted(request)

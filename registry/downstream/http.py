@@ -16,6 +16,10 @@ MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """Of one answer. A security limit: the client library reads a JSON answer whole."""
 
 
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+"""Of one event, and of all the answer to one call. Large servers list more than a megabyte of schemas."""
+
+
 class AnswerTooLarge(httpx2.TransportError):
     """An answer over the limit, or one in a content coding that we did not ask for."""
 
@@ -59,6 +63,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Bounds each answer. `last_status` is the status of the last answer to a message, None before there is one."""
 
     last_status: int | None = None
+    max_answer_bytes = MAX_ANSWER_BYTES
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it; the answer's body raises AnswerTooLarge beyond the limit."""
@@ -68,22 +73,23 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             await response.aclose()
             raise AnswerTooLarge("an answer in a content coding")
-        response.stream = _Counted(response.stream)
+        response.stream = _Counted(response.stream, self.max_answer_bytes)
         return response
 
 
 class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, most: int) -> None:
         if not isinstance(stream, httpx2.AsyncByteStream):
             raise TypeError("an asynchronous transport gave a synchronous stream")
         self._stream = stream
+        self._most = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0
         async for chunk in self._stream:
             received += len(chunk)
-            if received > MAX_ANSWER_BYTES:
-                raise AnswerTooLarge(f"an answer of over {MAX_ANSWER_BYTES} bytes")
+            if received > self._most:
+                raise AnswerTooLarge(f"an answer of over {self._most} bytes")
             yield chunk
 
     async def aclose(self) -> None:

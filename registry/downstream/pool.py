@@ -9,7 +9,7 @@ where they were entered.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -23,6 +23,9 @@ log = structlog.get_logger(__name__)
 
 SessionT = TypeVar("SessionT")
 
+_FAREWELL_S = 5.0
+"""For which the end of the process waits for sessions to end in order."""
+
 _CLOSED = "the session with the downstream was closed"
 
 
@@ -35,6 +38,9 @@ class SessionKey:
     caller: str
     fields: tuple[tuple[str, str], ...] = field(repr=False)
 
+
+MOST_PER_CALLER = 32
+"""Sessions of one caller: as many servers or credentials as an agent may work with at a time."""
 
 Opener = Callable[[SessionKey], AbstractAsyncContextManager[SessionT]]
 """Opens a session; leaving the context ends it. Raises DownstreamFailed."""
@@ -102,7 +108,12 @@ class Pool(Generic[SessionT]):
             slot.end.set()
             if not slot.opened.is_set():
                 owner.cancel()
-        await asyncio.gather(*self._owners, return_exceptions=True)
+        owners = tuple(self._owners)
+        if owners:
+            await asyncio.wait(owners, timeout=_FAREWELL_S)
+        for owner in owners:
+            owner.cancel()  # of no effect where it has ended
+        await asyncio.gather(*owners, return_exceptions=True)
 
     def _begun(self, key: SessionKey) -> _Slot[SessionT]:
         if self._closed:
@@ -112,7 +123,7 @@ class Pool(Generic[SessionT]):
         owner = asyncio.create_task(self._own(key, slot), context=Context())
         self._owners[owner] = slot
         owner.add_done_callback(self._owners.pop)
-        self._trim()
+        self._trim(key.caller)
         return slot
 
     async def _own(self, key: SessionKey, slot: _Slot[SessionT]) -> None:
@@ -139,13 +150,19 @@ class Pool(Generic[SessionT]):
             return
         self._slots[key] = self._slots.pop(key)
         slot.timer = asyncio.get_running_loop().call_later(self._idle_s, self._forget, key, slot)
-        self._trim()
+        self._trim(key.caller)
 
-    def _trim(self) -> None:
+    def _trim(self, caller: str) -> None:
+        """End the longest unused of this caller's while it has too many, then of all: none crowds others out."""
+        own = [key for key in self._slots if key.caller == caller]
+        self._end_unused(own, len(own) - MOST_PER_CALLER)
+        self._end_unused(list(self._slots), len(self._slots) - self._most)
+
+    def _end_unused(self, keys: Sequence[SessionKey], many: int) -> None:
         # A slot that was begun just now has no user yet, and no timer.
-        unused = [(key, slot) for key, slot in self._slots.items() if not slot.users and slot.timer is not None]
-        for key, slot in unused[: max(0, len(self._slots) - self._most)]:
-            self._forget(key, slot)
+        unused = [key for key in keys if not self._slots[key].users and self._slots[key].timer is not None]
+        for key in unused[: max(0, many)]:
+            self._forget(key, self._slots[key])
 
     def _forget(self, key: SessionKey, slot: _Slot[SessionT]) -> None:
         """Take it out of the pool; it ends once nobody is in it."""

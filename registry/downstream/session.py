@@ -25,8 +25,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Large servers list more than a megabyte of schemas."""
+from registry.downstream.http import MAX_EVENT_BYTES
 
 _STAND_INS: Mapping[str, dict[str, Any]] = {
     "tools/list": {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"},

@@ -52,6 +52,9 @@ POLICY_FIELDS = {
 _MAX_DEPTH = 64
 """Levels of a schema that are stored as they are. MongoDB refuses documents of over 100 levels, with all around it."""
 
+_MAX_REF_CHARS = 1_000
+"""Of an id or a path that is looked up; what is stored is far shorter."""
+
 _ESCAPED_NUL = re.compile("%(?=(?:25)*00)")
 
 
@@ -62,6 +65,8 @@ def is_storable(text: str) -> bool:
 
 def any_id(text: str) -> list[Any]:
     """The forms that an id may be stored in: as text and, last, as an ObjectId where it is one's own spelling."""
+    if len(text) > _MAX_REF_CHARS:
+        return []  # nobody's, and megabytes of it would hold up the read that it shares with others
     if ObjectId.is_valid(text) and str(ObjectId(text)) == text:
         return [text, ObjectId(text)]
     return [text] if is_storable(text) else []

@@ -16,7 +16,7 @@ from pymongo.errors import PyMongoError
 from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy
 from registry.mongo import documents, records
 from registry.mongo.client import TRANSIENT, UNKNOWN_COMMIT, Connection, as_utc
-from registry.mongo.documents import POLICY_FIELDS, Doc, any_id, is_storable
+from registry.mongo.documents import POLICY_FIELDS, Doc, any_id
 from registry.mongo.records import ENTRY_FIELDS, KEY_FIELDS, NOBODY
 
 _PAUSE_S = 0.01
@@ -105,7 +105,7 @@ class _Read:
         """The servers of these ids and paths, and any others under a path of theirs."""
         ids = {form for ref in refs if not ref.startswith("/") for form in any_id(ref)}
         by_id = await self.found("mcpservers", "_id", ids, POLICY_FIELDS)
-        paths = {ref for ref in refs if ref.startswith("/") and is_storable(ref)}
+        paths = {ref for ref in refs if ref.startswith("/") and any_id(ref)}
         paths |= {path for doc in by_id if isinstance(path := doc.get("path"), str)}
         by_path = await self.found("mcpservers", "path", paths, POLICY_FIELDS)
         return list({str(doc["_id"]): doc for doc in (*by_id, *by_path)}.values())

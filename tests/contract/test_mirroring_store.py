@@ -101,6 +101,16 @@ async def test_some_servers_are_read_by_their_ids(store: Store) -> None:
     assert list(await store.servers.some([])) == []
 
 
+@pytest.mark.parametrize("ref", ["/" + "x" * 5_000, "x" * 4_000_000, "\ud800", "/\ud800"])
+async def test_what_can_be_nobodys_name_is_nobody_and_disturbs_no_other_question(store: Store, ref: str) -> None:
+    server = await registered(store)
+    wrong, right = replace(build.asked(), server=ref), build.asked()
+    facts = await store.policies.read(frozenset({wrong, right}))
+    assert facts[wrong].server is None
+    assert facts[right].server == server.policy
+    assert await store.servers.by_ref(ref) is None
+
+
 async def test_credentials_are_kept_as_templates(store: Store) -> None:
     server = await registered(store)
     templates = {"Authorization": "Bearer ${SLUICEGATE_CREDENTIAL_X}", "X-Key": "${SLUICEGATE_CREDENTIAL_Y}"}

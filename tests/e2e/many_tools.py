@@ -1,10 +1,11 @@
 """A downstream on the official SDK with as many tools as one wants, as a process of its own. Prints its port."""
 
 import argparse
-import socket
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
+
+from tests.listening import tcp_listener
 
 
 def server(count: int) -> MCPServer:
@@ -26,7 +27,7 @@ def main() -> None:
     parser.add_argument("--journal")
     parser.add_argument("--tools", type=int, default=100)
     app = server(parser.parse_args().tools).streamable_http_app(json_response=True, stateless_http=True)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = tcp_listener()
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 

@@ -5,13 +5,14 @@ Prints its port on one line when it listens. Every HTTP request and every run of
 
 import argparse
 import json
-import socket
 from pathlib import Path
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.listening import tcp_listener
 
 
 class Journal:
@@ -73,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     journal = Journal(options.journal)
     app = server(journal).streamable_http_app(json_response=options.json, stateless_http=options.stateless)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = tcp_listener()
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(Recording(app, journal), log_level="error")).run(sockets=[listener])
 

@@ -78,10 +78,12 @@ async def watched(
     database_url: str, folder: Path, weaviate: WeaviateServer, downstream: SdkServer, **more: object
 ) -> AsyncIterator[Watched]:
     index = WeaviateIndex(weaviate.url, weaviate.grpc, collection=COLLECTION)
-    async with deployed(database_url, folder, **settings(weaviate, **more)) as deployment:
-        await deployment.register(downstream)
-        yield Watched(deployment, index)
-    await index.close()
+    try:
+        async with deployed(database_url, folder, **settings(weaviate, **more)) as deployment:
+            await deployment.register(downstream)
+            yield Watched(deployment, index)
+    finally:
+        await index.close()
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from tests.e2e.processes import Sluicegate, started
 
 TOOLS = {"safe", "danger", "da\u00f1ger"}
 SDK_SERVER = Path(__file__).with_name("sdk_server.py")
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -42,8 +43,8 @@ class SdkServer:
 async def sdk_server(folder: Path, *options: str, program: Path = SDK_SERVER) -> AsyncIterator[SdkServer]:
     """Start a downstream, and end it."""
     journal = folder / f"{uuid.uuid4().hex}.jsonl"
-    command = (sys.executable, str(program), "--journal", str(journal), *options)
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    command = (sys.executable, "-m", f"tests.e2e.{program.stem}", "--journal", str(journal), *options)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, cwd=ROOT)
     assert process.stdout is not None
     try:
         port = int(await process.stdout.readline())

@@ -16,6 +16,7 @@ from mcp_types import ToolAnnotations
 from registry.downstream import McpCatalogue
 from registry.errors import DownstreamFailed
 from tests.build import policy
+from tests.listening import tcp_listener
 
 Answer = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 
@@ -39,7 +40,7 @@ def sdk_server() -> MCPServer:
 @asynccontextmanager
 async def sdk_downstream(*, stateless: bool, json_response: bool) -> AsyncIterator[str]:
     app = sdk_server().streamable_http_app(stateless_http=stateless, json_response=json_response)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = tcp_listener()
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:

@@ -17,7 +17,7 @@ from config.serve import listen, serving
 from proxy.errors import DownstreamUnusable, OwnFailure, PolicyUnknown
 from proxy.gateway.answers import Identity
 from proxy.gateway.discover import Discoverer
-from proxy.gateway.endpoint import Gateway
+from proxy.gateway.endpoint import MOST_IN_BATCH, Gateway
 from proxy.gateway.execute import Executor
 from proxy.gateway.methods import Methods
 from proxy.ports import DataPlaneSettings, FindRefused
@@ -933,3 +933,18 @@ async def test_an_unknown_tool_of_the_gateway_is_a_result(endpoint: Endpoint, re
     answer = await endpoint.ask(said(revision, "tools/call", {"name": "safe"}))
 
     assert error_text(answer) == "unknown tool: safe"
+
+
+async def test_a_batch_is_bounded_since_its_answers_are_held(endpoint: Endpoint) -> None:
+    many = [message("ping", id_text=str(number)) for number in range(MOST_IN_BATCH + 1)]
+    refused = await endpoint.ask(posted(batch(*many)))
+    taken = await endpoint.ask(posted(batch(*many[1:])))
+
+    assert (refused.status, refused.json["error"]["code"]) == (400, -32600)
+    assert (taken.status, len(taken.json)) == (200, MOST_IN_BATCH)
+
+
+async def test_a_name_that_is_no_name_is_not_looked_up(endpoint: Endpoint) -> None:
+    for arguments in ({"server": "x" * 201, "tool": "safe"}, {"server": "/lab", "tool": "x" * 1001}):
+        call = {"name": "execute_tool", "arguments": arguments}
+        assert "at most" in error_text(await endpoint.ask(posted(message("tools/call", call))))

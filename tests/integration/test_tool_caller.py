@@ -19,10 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from registry.access import Permit, use_server, use_tool
 from registry.calls import CallError, CallResult, ToolCall
 from registry.downstream import McpToolCaller
-from registry.downstream.pool import Pool, SessionKey
+from registry.downstream.calling import MOST_ASKED
+from registry.downstream.pool import MOST_PER_CALLER, Pool, SessionKey
 from registry.errors import DownstreamFailed
 from tests.build import facts, policy
 from tests.fake_downstream import Connection, FakeDownstream, Received, Script, answer, chunk, head
+from tests.listening import tcp_listener
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -196,8 +198,7 @@ def _plain_tools(mcp: MCPServer, lab: Lab) -> None:
 async def serving(*, modern: bool = False, stateless: bool = False, json_response: bool = False) -> AsyncIterator[Lab]:
     lab = Lab(modern)
     app = lab.recording(server(lab).streamable_http_app(stateless_http=stateless, json_response=json_response))
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio delays others' answers
-    listener.bind(("127.0.0.1", 0))
+    listener = tcp_listener()
     running = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     task = asyncio.create_task(running.serve(sockets=[listener]))
     lab.url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
@@ -782,3 +783,42 @@ async def test_a_credential_that_is_no_field_value_is_not_sent(value: str) -> No
         with pytest.raises(DownstreamFailed, match="no header field can"):
             await made.call(permit(fake.url), to_call(authorization=value))
     assert fake.received == []
+
+
+# A downstream that means harm.
+
+
+async def test_a_flood_of_requests_is_declined_up_to_a_bound_and_the_session_is_not_used_again() -> None:
+    async def floods(request: Received, connection: Connection) -> None:
+        connection.write(head())
+        for number in range(2 * MOST_ASKED):
+            asked = {"jsonrpc": "2.0", "id": number, "method": "ping"}
+            connection.write(chunk(b"data: " + json.dumps(asked).encode() + b"\n\n"))
+        done = {"jsonrpc": "2.0", "id": json.loads(request.body)["id"], "result": {"content": []}}
+        connection.write(chunk(b"data: " + json.dumps(done).encode() + b"\n\n") + b"0\r\n\r\n")
+
+    async with FakeDownstream(speaking(floods)) as fake, caller() as made:
+        assert content(await made.call(permit(fake.url), to_call())) == {"content": []}
+        await made.call(permit(fake.url), to_call())
+        answered = [body for body in bodies(fake) if "result" in body or "error" in body]
+    assert len({one.values("mcp-session-id")[0] for one in calls(fake)}) == 2
+    assert len(answered) <= 2 * MOST_ASKED
+
+
+async def test_the_sessions_own_stream_is_never_opened() -> None:
+    async with FakeDownstream(speaking(result({"content": []}))) as fake, caller() as made:
+        await made.call(permit(fake.url), to_call())
+        await made.call(permit(fake.url), to_call())
+    assert not [one for one in fake.received if one.request_line.startswith("GET")]
+
+
+async def test_one_caller_does_not_crowd_out_the_sessions_of_another() -> None:
+    async with serving() as lab, caller() as made:
+        await made.call(permit(lab.url), to_call("bob", text="b"))
+        bobs = lab.sessions()[-1]
+        for number in range(MOST_PER_CALLER + 5):
+            await made.call(permit(lab.url), to_call("eve", authorization=f"Bearer {number}", text="e"))
+        await lab.until(lambda: len(lab.deleted) >= 5)
+        await made.call(permit(lab.url), to_call("bob", text="b"))
+        assert lab.sessions()[-1] == bobs
+        assert bobs not in lab.deleted

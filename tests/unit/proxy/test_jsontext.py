@@ -7,6 +7,7 @@ import pytest
 
 from proxy.jsontext import (
     MAX_DEPTH,
+    MAX_VALUES,
     Array,
     Member,
     NotJson,
@@ -241,3 +242,11 @@ def test_a_number_that_python_cannot_hold_is_out_of_range(number: str) -> None:
 
 def test_a_lone_surrogate_is_seen() -> None:
     assert [has_lone_surrogate(text) for text in ("a", "\U0001f600", "a\ud800", "\udc00")] == [False, False, True, True]
+
+
+def test_millions_of_values_are_refused_and_millions_of_commas_in_a_text_are_not() -> None:
+    with pytest.raises(NotJson, match="too many values"):
+        read(b'{"a":[' + b"1," * MAX_VALUES + b"1]}", FLAT)
+    text = b'{"a":"' + b',[{\\"' * MAX_VALUES + b'"}'
+    assert len(decoded(read(text, FLAT).root)["a"]) == 4 * MAX_VALUES
+    assert len(decoded(read(b"[" + b"1," * (MAX_VALUES - 2) + b"1]", FLAT).root)) == MAX_VALUES - 1

@@ -192,3 +192,16 @@ async def test_a_tool_that_is_new_or_gone_is_followed(plane: ControlPlane) -> No
         await plane.refresher.refresh(server.id, Cause("timer"))
         await until(lambda: [entry.tool for entry in plane.index._entries.values()] == ["tool_b"])
         assert await names(plane, ann) == ["tool_b"]
+
+
+async def test_the_score_is_one_over_the_rank_whatever_others_hold(plane: ControlPlane) -> None:
+    """Else a caller could tell from it that a server which it may not see has something that matches better."""
+    await plane.server("/mine", tools=["merger_tool", "other_tool"])
+    ann = await plane.caller("ann", *ALL)
+    async with plane.indexed():
+        alone = await plane.discovery.search(ann, Wanted("merger tool"))
+        await plane.server("/secret", tools=["merger_tool_of_initech"], owner="bob")
+        await until(lambda: len(plane.index._entries) == 3)
+        beside = await plane.discovery.search(ann, Wanted("merger tool"))
+    assert [found.score for found in alone.found] == [1.0, 0.5]
+    assert [(found.tool.name, found.score) for found in beside.found] == [("merger_tool", 1.0), ("other_tool", 0.5)]

@@ -203,7 +203,9 @@ async def test_a_lease_that_went_to_another_ends_the_work_until_it_is_back(lease
         async with running(one):
             await until(lambda: one.work.runs)
             leases.goes_to("other")
-            await until(lambda: not one.work.runs)
+            await leases.order(Order.REBUILD)
+            await renewed(leases, 1)
+            assert (one.work.ended, one.leadership.is_ours, one.obeyed) == (1, False, []), "not after its time alone"
             await renewed(leases, 3)
             assert (one.work.begun, one.leadership.is_ours) == (1, False)
 
@@ -350,6 +352,26 @@ async def test_an_order_that_is_given_while_a_renewal_fails_is_obeyed_with_the_n
         await until(lambda: bool(one.obeyed))
 
     assert (one.obeyed, failures, one.work.begun) == ([Order.RECONCILE], [], 1)
+
+
+async def test_an_order_that_is_given_while_the_holder_cannot_renew_is_obeyed_when_it_can_again(leases: Leases) -> None:
+    one, is_cut_off = replica(leases), False
+
+    def cut_off() -> None:
+        if is_cut_off:
+            raise StoreUnavailable("for this replica alone")
+
+    leases.before = cut_off
+    async with running(one):
+        await until(lambda: one.work.runs)
+        is_cut_off = True
+        await leases.order(Order.REBUILD)
+        await until(lambda: not one.work.runs)
+        is_cut_off = False
+        await until(lambda: one.work.begun == 2)
+        await renewed(leases, 2)
+
+    assert one.obeyed == [Order.REBUILD]
 
 
 async def test_a_kind_of_order_that_the_store_had_not_counted_yet_is_obeyed(leases: Leases) -> None:

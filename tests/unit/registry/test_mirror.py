@@ -343,7 +343,7 @@ async def test_a_comparison_that_is_due_comes_although_there_are_offers(
     assert copy.calls == ["sync a"]
     clock.now += 1
     mirror.offer("a")
-    await until(lambda: copy.calls == ["sync a", "sync a", *ALL])
+    await until(lambda: copy.calls == ["sync a", "prepare", "ids", "sync a", "sync a", "sync b"])
 
 
 @pytest.mark.usefixtures("is_up")
@@ -361,6 +361,22 @@ async def test_an_order_is_obeyed_although_there_is_always_an_offer(mirror: Mirr
     await until(lambda: "ids" in copy.calls)
 
     assert copy.calls.index("ids") < 1000
+
+
+@pytest.mark.usefixtures("is_up")
+async def test_a_comparison_that_is_due_comes_although_there_is_always_an_offer(
+    mirror: Mirror, copy: Copy, clock: Clock
+) -> None:
+    def offered(call: str) -> None:
+        clock.now += 1
+        if call == "sync a" and len(copy.calls) < 1000:
+            mirror.offer("a")
+
+    copy.on_call = offered
+    mirror.offer("a")
+    await until(lambda: "ids" in copy.calls)
+
+    assert copy.calls.index("ids") < 100
 
 
 # Failures

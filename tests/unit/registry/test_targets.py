@@ -86,10 +86,12 @@ class Toy:
     name = "toy-1"
 
     def __init__(self) -> None:
+        self.texts: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        self.texts += texts
         await self.gate.wait()
         return [array("f", [float(len(text))]) for text in texts]
 
@@ -230,7 +232,11 @@ async def test_what_others_did_to_the_index_is_noticed_when_everything_is_compar
     assert (await target.sync("a"), (await index.tools()).keys(), target.objects) == (1, {"read", "write"}, 2)
 
 
-async def test_after_a_write_that_failed_the_index_is_asked_what_it_holds(target: IndexTarget, index: Index) -> None:
+async def test_after_a_write_that_failed_the_index_is_asked_what_it_holds(
+    target: IndexTarget, index: Index, plane: Plane
+) -> None:
+    await target.sync("a")
+    await plane.changed(disabled_tools=frozenset({"write"}))
     index.failure = IndexUnavailable("gone")
     with pytest.raises(IndexUnavailable):
         await target.sync("a")
@@ -313,6 +319,21 @@ async def test_a_vector_that_is_there_is_not_written_again(index: Index, plane: 
     assert await target.sync("a") == 1
     assert index.writes[2:] == [Changes(flips=(replace(of(plane)[1], vector_source="toy-1"),))]
     assert told.empty(), "none was wanted again"
+
+
+async def test_a_vector_that_an_index_has_is_not_made_again_although_it_is_not_known_here(
+    index: Index, plane: Plane, vectors: Vectors, toy: Toy
+) -> None:
+    held = tuple(replace(entry, vector_source="toy-1") for entry in of(plane))
+    await LocalIndex.write(index, Changes(upserts=held), {entry.text: array("f", [1.0]) for entry in held})
+    target = IndexTarget(index, plane.catalogue, vectors)
+
+    assert [await target.sync("a"), await target.sync("a")] == [0, 0]
+    await plane.changed(disabled_tools=frozenset({"write"}))
+    assert await target.sync("a") == 1
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert toy.texts == []
 
 
 async def test_two_indexes_that_want_the_same_vectors_are_both_told(
