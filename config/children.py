@@ -18,8 +18,8 @@ from pathlib import Path
 import structlog
 
 from config import leash
+from config.environment import environment_for_children
 from config.errors import StartFailed
-from config.settings import environment_for_children
 
 log = structlog.get_logger(__name__)
 

@@ -20,22 +20,11 @@ from config.children import Child
 from config.errors import StartFailed
 from config.wiring import App
 from registry.credentials import key_hash, new_key
-from registry.model import (
-    DEFAULT_SCOPES,
-    OWNER,
-    VIEWER,
-    AccessEntry,
-    Action,
-    Activity,
-    ApiKey,
-    Asked,
-    NewServer,
-    PrincipalType,
-    Server,
-    ServerType,
-)
+from registry.entries import NewServer, Server, ServerType
+from registry.model import DEFAULT_SCOPES, OWNER, VIEWER, AccessEntry, ApiKey, Asked, PrincipalType
 from registry.ports import Transaction
 from registry.refresh import Cause
+from registry.rows import Action, Activity
 
 PATH = "/demo"
 _HOST = "127.0.0.1"

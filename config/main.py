@@ -17,9 +17,10 @@ import typer
 from config import banner, demo, logs
 from config.address import Address
 from config.embedded import EmbeddedStore
+from config.environment import load
 from config.errors import SettingsInvalid, StartFailed
 from config.serve import first_of, listen, serving, until_signalled
-from config.settings import Settings, load
+from config.settings import Settings
 from config.wiring import App, build
 from registry.cli import mirror
 from registry.errors import RegistryError, StoreUnusable

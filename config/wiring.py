@@ -12,8 +12,9 @@ from typing import Protocol
 from aiohttp import web
 
 from config import background, bridges, operations
+from config.environment import credential_values
 from config.search import Search
-from config.settings import Settings, credential_values
+from config.settings import Settings
 from proxy.gateway.answers import Identity
 from proxy.gateway.discover import Discoverer
 from proxy.gateway.endpoint import Gateway

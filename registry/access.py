@@ -11,16 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from registry.model import (
-    ALL_TOOLS,
-    AccessEntry,
-    ApiKey,
-    Facts,
-    Permission,
-    PrincipalType,
-    Scope,
-    ServerPolicy,
-)
+from registry.model import ALL_TOOLS, AccessEntry, ApiKey, Facts, Permission, PrincipalType, Scope, ServerPolicy
 
 _SEAL = object()
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from registry.callers import Caller, with_scope
 from registry.freshness import Freshness
-from registry.model import Activity, Scope
+from registry.model import Scope
 from registry.ports import ActivityStore
+from registry.rows import Activity
 
 NEWEST = 100
 """Rows in one answer; older ones come with paging."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from registry.model import Tool
+from registry.entries import Tool
 
 ANSWER_BYTES = 64 * 1024
 """Of the schemas of one answer as JSON: about 16,000 tokens, which every model in use can take."""

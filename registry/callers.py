@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from registry import access
 from registry.errors import Forbidden, NotFound, Unauthenticated
-from registry.model import Action, Activity, ApiKey, Asked, Facts, Scope, ServerPolicy
+from registry.model import ApiKey, Asked, Facts, Scope, ServerPolicy
+from registry.rows import Action, Activity
 
 
 @dataclass(frozen=True, slots=True)

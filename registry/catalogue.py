@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from registry.changes import StoreChange, Subject
+from registry.entries import Server, Tool
 from registry.errors import StoreUnavailable
-from registry.model import Server, Tool
 from registry.ports import ChangeFeed, ServerStore
 
 log = structlog.get_logger(__name__)

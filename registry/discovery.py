@@ -18,10 +18,11 @@ from registry import access
 from registry.access import Reason, Refusal
 from registry.callers import Caller, with_scope
 from registry.catalogue import Catalogue
+from registry.entries import Server, Tool
 from registry.errors import Forbidden, IndexUnavailable, IndexUnusable, Invalid, NotFound
 from registry.freshness import Freshness
 from registry.indexing import Hit, SearchQuery
-from registry.model import Facts, Scope, Server, Tool
+from registry.model import Facts, Scope
 from registry.ports import ToolIndex
 from registry.vectors import Vectors
 

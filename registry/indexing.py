@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from registry.model import Server, ServerPolicy, Switch
+from registry.entries import Server
+from registry.model import ServerPolicy, Switch
 from registry.words import name_stems, stems
 
 if TYPE_CHECKING:

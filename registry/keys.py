@@ -13,21 +13,12 @@ from typing import Literal
 from registry import access
 from registry.callers import Caller, authenticated, signed, with_scope
 from registry.credentials import is_well_formed, key_hash, new_key
+from registry.entries import Server
 from registry.errors import Conflict, Forbidden, Invalid, NotFound
 from registry.freshness import Freshness
-from registry.model import (
-    ALL_TOOLS,
-    DEFAULT_SCOPES,
-    Action,
-    Activity,
-    ApiKey,
-    Asked,
-    Facts,
-    Grant,
-    Scope,
-    Server,
-)
+from registry.model import ALL_TOOLS, DEFAULT_SCOPES, ApiKey, Asked, Facts, Grant, Scope
 from registry.ports import KeyStore, Ledger, Transaction
+from registry.rows import Action, Activity
 from registry.widths import excess
 
 BOOTSTRAP_ID = "bootstrap"

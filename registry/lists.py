@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from registry.model import Server, ServerPolicy, Snapshot
+from registry.entries import Server, Snapshot
+from registry.model import ServerPolicy
 
 
 @dataclass(frozen=True, slots=True)

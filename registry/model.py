@@ -5,10 +5,9 @@ their type in a store. Times are aware datetimes in UTC, by the store's clock.
 """
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 ALL_TOOLS: Literal["*"] = "*"
 """A key's tool list that names every tool of every server."""
@@ -158,125 +157,3 @@ class Asked:
 
     key_hash: str | None
     server: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool of a snapshot, as the downstream described it.
-
-    `definition` is the whole decoded `Tool` object, unknown members included.
-    """
-
-    name: str
-    definition: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def description(self) -> str:
-        """The text for a model, empty when there is none."""
-        text = self.definition.get("description")
-        return text if isinstance(text, str) else ""
-
-    @property
-    def input_schema(self) -> Mapping[str, Any]:
-        """The JSON schema of the arguments, `{}` when the downstream gave none."""
-        schema = self.definition.get("inputSchema")
-        return schema if isinstance(schema, Mapping) else {}
-
-    @property
-    def declares_read_only(self) -> bool:
-        """True when the tool's own annotation says `readOnlyHint: true`."""
-        annotations = self.definition.get("annotations")
-        return isinstance(annotations, Mapping) and annotations.get("readOnlyHint") is True
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The outcome of one complete refresh: all pages of `tools/list`, and the declared capabilities."""
-
-    tools: tuple[Tool, ...]
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The exact names of the tools."""
-        return frozenset(tool.name for tool in self.tools)
-
-
-class ServerType(enum.StrEnum):
-    """The transport that a downstream speaks."""
-
-    STREAMABLE_HTTP = "streamable-http"
-    SSE = "sse"
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A registered server, whole.
-
-    `tools` are those of the last good snapshot, in its order. `snapshot_good` is True when the last refresh succeeded
-    and was complete: only then may an unknown name be dropped. `refreshed_at` None: never refreshed with success.
-    """
-
-    id: str
-    name: str
-    path: str
-    url: str
-    type: str
-    policy: ServerPolicy
-    title: str = ""
-    description: str = ""
-    tools: tuple[Tool, ...] = ()
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
-    snapshot_good: bool = False
-    refreshed_at: datetime | None = None
-    refresh_error: str | None = None
-
-    @property
-    def tool_names(self) -> frozenset[str]:
-        """The exact names of the current tools."""
-        return frozenset(tool.name for tool in self.tools)
-
-
-@dataclass(frozen=True, slots=True)
-class NewServer:
-    """What a registrant gives."""
-
-    name: str
-    path: str
-    url: str
-    type: ServerType
-    title: str = ""
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    credentials: tuple[tuple[str, str], ...] = ()
-
-
-class Action(enum.StrEnum):
-    """What an activity row records."""
-
-    SERVER_CREATED = "server_created"
-    TOOLS_REFRESHED = "tools_refreshed"
-    TOOL_DISABLED = "tool_disabled"
-    TOOL_ENABLED = "tool_enabled"
-    SERVER_UPDATED = "server_updated"
-    KEY_CREATED = "key_created"
-    KEY_UPDATED = "key_updated"
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """One change made through Sluicegate: who, what, before, after, why.
-
-    `before` and `after` hold names, ids and flags only; never a secret, never arguments.
-    """
-
-    at: datetime
-    actor: str
-    action: Action
-    server_id: str | None = None
-    subject: str | None = None
-    before: Any = None
-    after: Any = None
-    reason: str | None = None
-    revision: int | None = None
-    request_id: str | None = None

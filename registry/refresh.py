@@ -9,10 +9,12 @@ from typing import Any
 
 from registry import access
 from registry.callers import Caller, with_right
+from registry.entries import Server, Snapshot
 from registry.errors import DownstreamFailed, NotFound
 from registry.lists import PolicyChange, pruned
-from registry.model import Action, Activity, Asked, Scope, Server, Snapshot
+from registry.model import Asked, Scope
 from registry.ports import CatalogueSource, Ledger, ServerStore, Transaction
+from registry.rows import Action, Activity
 from registry.tools import change_row, save_lists
 
 

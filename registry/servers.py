@@ -10,24 +10,14 @@ from urllib.parse import urlsplit
 
 from registry import access, references
 from registry.callers import Caller, authenticated, signed, with_right, with_scope
+from registry.entries import NewServer, Server, ServerType
 from registry.errors import Forbidden, Invalid, NotFound
 from registry.freshness import Freshness
-from registry.model import (
-    OWNER,
-    AccessEntry,
-    Action,
-    Activity,
-    ApiKey,
-    Facts,
-    NewServer,
-    PrincipalType,
-    Scope,
-    Server,
-    ServerType,
-)
+from registry.model import OWNER, AccessEntry, ApiKey, Facts, PrincipalType, Scope
 from registry.paths import path_fault
 from registry.ports import Ledger, ServerStore, Transaction
 from registry.refresh import Cause, Refresher
+from registry.rows import Action, Activity
 
 _READING = (Scope.READ, Scope.MANAGE, Scope.ADMIN)
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 
 from registry import access
 from registry.callers import Caller, signed, with_right
+from registry.entries import Server
 from registry.errors import Conflict, NotFound
 from registry.lists import PolicyChange, replaced, switched
-from registry.model import Action, Activity, Scope, Server
+from registry.model import Scope
 from registry.ports import Ledger, Transaction
+from registry.rows import Action, Activity
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from registry.credentials import key_hash
-from registry.model import (
-    DEFAULT_SCOPES,
-    OWNER,
-    AccessEntry,
-    ApiKey,
-    Asked,
-    Facts,
-    PrincipalType,
-    Server,
-    ServerPolicy,
-    Tool,
-)
+from registry.entries import Server, Tool
+from registry.model import DEFAULT_SCOPES, OWNER, AccessEntry, ApiKey, Asked, Facts, PrincipalType, ServerPolicy
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 KEY = "sg_" + "k" * 43

@@ -11,6 +11,7 @@ from registry.catalogue import Catalogue
 from registry.credentials import key_hash, new_key
 from registry.discovery import Discovery, Indexes
 from registry.embeddings import NoVectors
+from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
 from registry.errors import DownstreamFailed
 from registry.freshness import Freshness
 from registry.keys import Keys
@@ -19,25 +20,10 @@ from registry.memory import MemoryStore
 from registry.mirror import Mirror
 from registry.mirroring import MirrorState
 from registry.mirrors import Mirrors
-from registry.model import (
-    OWNER,
-    AccessEntry,
-    Activity,
-    ApiKey,
-    Asked,
-    Facts,
-    NewServer,
-    Permission,
-    PrincipalType,
-    Scope,
-    Server,
-    ServerPolicy,
-    ServerType,
-    Snapshot,
-    Tool,
-)
+from registry.model import OWNER, AccessEntry, ApiKey, Asked, Facts, Permission, PrincipalType, Scope, ServerPolicy
 from registry.ports import PolicyReader, Transaction
 from registry.refresh import Refresher
+from registry.rows import Activity
 from registry.servers import Servers
 from registry.targets import IndexTarget
 from registry.tools import Tools

@@ -23,10 +23,11 @@ from registry.api.models import (
     ToolsBody,
 )
 from registry.api.parse import body_as, server_in, tool_in, wanted_in
+from registry.entries import NewServer, Server
 from registry.errors import Invalid
 from registry.keys import NewKey, ToolsOf
 from registry.mirroring import Order
-from registry.model import ALL_TOOLS, NewServer, Server
+from registry.model import ALL_TOOLS
 
 
 def application(use_cases: Services) -> web.Application:

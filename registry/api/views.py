@@ -20,10 +20,12 @@ from registry.api.models import (
     ToolFunction,
 )
 from registry.discovery import Answer, Found
+from registry.entries import Server, Tool
 from registry.keys import MadeKey
 from registry.mirroring import MirrorStatus
 from registry.mirrors import MirrorReport
-from registry.model import ALL_TOOLS, Activity, ApiKey, Server, Tool
+from registry.model import ALL_TOOLS, ApiKey
+from registry.rows import Activity
 
 
 def summary(server: Server, public_url: str) -> ServerSummary:

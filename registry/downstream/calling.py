@@ -30,8 +30,8 @@ from registry.downstream.exchanges import Exchange, exchange
 from registry.downstream.failures import failure
 from registry.downstream.pages import Catalogue
 from registry.downstream.session import AsReceived, DecliningSession, Lenient, entered, tools_page
+from registry.entries import Tool
 from registry.errors import DownstreamFailed
-from registry.model import Tool
 
 _ANSWERED: tuple[tuple[int, str], ...] = (
     (INTERNAL_ERROR, "Server returned an error response"),

@@ -14,8 +14,9 @@ from registry.downstream.failures import EXPECTED, failure
 from registry.downstream.http import BoundedTransport, Credentials, http_client, no_credentials
 from registry.downstream.pages import Catalogue
 from registry.downstream.session import opened, tools_page
+from registry.entries import Snapshot
 from registry.errors import DownstreamFailed
-from registry.model import ServerPolicy, Snapshot
+from registry.model import ServerPolicy
 
 
 class McpCatalogue:

@@ -7,8 +7,8 @@ would hide a tool: a list, an element or a name that cannot be read fails the wh
 
 from typing import Any
 
+from registry.entries import Tool
 from registry.errors import DownstreamFailed
-from registry.model import Tool
 
 MAX_PAGES = 1000
 """Ends a downstream that pages for ever (DESIGN 5)."""

@@ -11,21 +11,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from registry.changes import StoreChange, Subject
+from registry.entries import NewServer, Server, Snapshot
 from registry.errors import Conflict, StoreUnavailable
 from registry.memory.mirroring import MemoryFeed, MemoryLeases
-from registry.model import (
-    AccessEntry,
-    Activity,
-    ApiKey,
-    Asked,
-    Facts,
-    NewServer,
-    Server,
-    ServerPolicy,
-    Snapshot,
-    Switch,
-)
+from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy, Switch
 from registry.ports import Transaction
+from registry.rows import Activity
 
 T = TypeVar("T")
 

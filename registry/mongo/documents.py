@@ -14,7 +14,8 @@ from typing import Any
 from bson import ObjectId
 
 from registry import references
-from registry.model import Server, ServerPolicy, ServerType, Tool
+from registry.entries import Server, ServerType, Tool
+from registry.model import ServerPolicy
 from registry.mongo.client import as_utc
 from registry.paths import path_fault
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from bson import ObjectId
 
-from registry.model import ALL_TOOLS, AccessEntry, Action, Activity, ApiKey, Grant, Permission, PrincipalType, Scope
+from registry.model import ALL_TOOLS, AccessEntry, ApiKey, Grant, Permission, PrincipalType, Scope
 from registry.mongo.client import as_utc
 from registry.mongo.documents import RESOURCE_TYPE, Doc, any_id, whole_number
+from registry.rows import Action, Activity
 
 KEY_FIELDS = dict.fromkeys(
     (

@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-from registry.model import Activity, ApiKey, Server
+from registry.entries import Server
+from registry.model import ApiKey
 from registry.mongo import documents, records
 from registry.mongo.client import Connection
 from registry.mongo.documents import any_id
 from registry.mongo.transaction import find_server
+from registry.rows import Activity
 
 
 class MongoServers:

@@ -12,8 +12,9 @@ from bson import ObjectId
 from motor.motor_asyncio import AsyncIOMotorClientSession
 from pymongo import ReturnDocument
 
+from registry.entries import NewServer, Server, Snapshot
 from registry.errors import Conflict, NotFound
-from registry.model import AccessEntry, Activity, ApiKey, Asked, Facts, NewServer, Server, Snapshot
+from registry.model import AccessEntry, ApiKey, Asked, Facts
 from registry.mongo import documents, records
 from registry.mongo.client import Connection, translating
 from registry.mongo.documents import (
@@ -30,6 +31,7 @@ from registry.mongo.documents import (
     any_id,
 )
 from registry.mongo.policies import facts_for
+from registry.rows import Activity
 
 
 @dataclass(frozen=True, slots=True)

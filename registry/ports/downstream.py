@@ -4,7 +4,8 @@ from typing import Protocol
 
 from registry.access import Permit
 from registry.calls import CallError, CallResult, Progress, ToolCall
-from registry.model import ServerPolicy, Snapshot
+from registry.entries import Snapshot
+from registry.model import ServerPolicy
 
 
 class CatalogueSource(Protocol):

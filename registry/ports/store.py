@@ -4,17 +4,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from typing import Protocol, TypeVar
 
 from registry.changes import StoreChange
+from registry.entries import NewServer, Server, Snapshot
 from registry.mirroring import MirrorLease, MirrorStatus, Order
-from registry.model import (
-    AccessEntry,
-    Activity,
-    ApiKey,
-    Asked,
-    Facts,
-    NewServer,
-    Server,
-    Snapshot,
-)
+from registry.model import AccessEntry, ApiKey, Asked, Facts
+from registry.rows import Activity
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import pytest
 
 from config.wiring import Store
 from registry.changes import EVERYTHING, StoreChange, Subject
+from registry.entries import Server, Tool
 from registry.mirroring import MirrorState, MirrorStatus, Order
-from registry.model import Server, Tool
 from registry.ports import Transaction
 from tests import build
 from tests.contract.test_store import LAB, disable, registered, snapshot

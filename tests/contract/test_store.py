@@ -9,23 +9,11 @@ import pytest
 from config.wiring import Store
 from registry import access
 from registry.access import Permit, Reason, Refusal
+from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
 from registry.errors import Conflict
-from registry.model import (
-    OWNER,
-    VIEWER,
-    AccessEntry,
-    Action,
-    Activity,
-    Asked,
-    Grant,
-    NewServer,
-    PrincipalType,
-    Server,
-    ServerType,
-    Snapshot,
-    Tool,
-)
+from registry.model import OWNER, VIEWER, AccessEntry, Asked, Grant, PrincipalType
 from registry.ports import Transaction
+from registry.rows import Action, Activity
 from tests import build
 
 LAB = NewServer("lab", "/lab", "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP, title="Lab", description="Tries.")

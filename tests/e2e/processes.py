@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from config.settings import environment_for_children
+from config.environment import environment_for_children
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,19 +12,9 @@ import pytest
 
 from registry.credentials import key_hash, new_key
 from registry.embeddings import MiniLm, SqliteVectors
+from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
 from registry.indexing import entries_of
-from registry.model import (
-    OWNER,
-    AccessEntry,
-    ApiKey,
-    NewServer,
-    PrincipalType,
-    Scope,
-    Server,
-    ServerType,
-    Snapshot,
-    Tool,
-)
+from registry.model import OWNER, AccessEntry, ApiKey, PrincipalType, Scope
 from registry.mongo.store import MongoStore
 from registry.ports import Transaction
 from tests.build import NOW

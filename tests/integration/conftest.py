@@ -11,8 +11,8 @@ from aiohttp import web
 from config.serve import listen, serving
 from config.settings import Settings
 from config.wiring import build
+from registry.entries import Server
 from registry.memory import MemoryStore
-from registry.model import Server
 from tests import build as made
 from tests.fake_downstream import FakeDownstream
 from tests.raw_client import Answer, ask

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from registry.model import VIEWER, Scope, Tool
+from registry.entries import Tool
+from registry.model import VIEWER, Scope
 from registry.refresh import Cause
 from tests.integration.test_api import Api, api
 

@@ -9,19 +9,9 @@ from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorDatabase
 
 from registry import access
 from registry.access import Reason, Refusal
+from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
 from registry.errors import Invalid
-from registry.model import (
-    VIEWER,
-    AccessEntry,
-    Asked,
-    Facts,
-    NewServer,
-    PrincipalType,
-    Server,
-    ServerType,
-    Snapshot,
-    Tool,
-)
+from registry.model import VIEWER, AccessEntry, Asked, Facts, PrincipalType
 from registry.mongo import documents, records
 from registry.mongo.store import MongoStore
 from registry.ports import Transaction

@@ -13,8 +13,9 @@ from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorDatabase
 
 from registry import access
 from registry.access import Permit, Reason, Refusal
+from registry.entries import Snapshot, Tool
 from registry.errors import StoreUnavailable, StoreUnusable
-from registry.model import Asked, Facts, Snapshot, Tool
+from registry.model import Asked, Facts
 from registry.mongo.store import MongoStore
 from registry.ports import Transaction
 from tests import build

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from config.address import Address
+from config.environment import environment_for_children, load
 from config.errors import SettingsInvalid
-from config.settings import Settings, environment_for_children, load
+from config.settings import Settings
 
 KEY = "sg_" + "a" * 43
 

@@ -7,17 +7,7 @@ import pytest
 
 from registry import access
 from registry.access import Permit, Reason, Refusal
-from registry.model import (
-    EDITOR,
-    OWNER,
-    VIEWER,
-    Facts,
-    Grant,
-    Permission,
-    PrincipalType,
-    Scope,
-    Switch,
-)
+from registry.model import EDITOR, OWNER, VIEWER, Facts, Grant, Permission, PrincipalType, Scope, Switch
 from tests import build
 from tests.build import NOW, entry, facts, key, policy
 

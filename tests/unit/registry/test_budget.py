@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from registry.budget import ANSWER_BYTES, DESCRIPTION_CHARS, Shown, shown
-from registry.model import Tool
+from registry.entries import Tool
 
 
 def a_schema(size: int) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from config.background import running
 from registry.catalogue import Catalogue
 from registry.changes import EVERYTHING, StoreChange, Subject
+from registry.entries import Server, Tool
 from registry.memory.mirroring import MemoryFeed
-from registry.model import Server, Tool
 from tests import build
 from tests.control_plane import ControlPlane
 from tests.waiting import until

@@ -9,9 +9,10 @@ import pytest
 
 from registry.callers import Caller
 from registry.discovery import Discovery, Indexes, Wanted
+from registry.entries import Tool
 from registry.errors import Forbidden, IndexUnavailable, Invalid, NotFound, Unauthenticated
 from registry.indexing import Hit, SearchQuery
-from registry.model import VIEWER, Scope, Tool
+from registry.model import VIEWER, Scope
 from registry.refresh import Cause
 from tests.control_plane import ControlPlane, caller_of
 from tests.waiting import until

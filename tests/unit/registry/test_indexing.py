@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from registry.entries import Server, Tool
 from registry.indexing import (
     DESCRIPTION_CHARS,
     Changes,
@@ -19,7 +20,7 @@ from registry.indexing import (
     with_vectors,
     written,
 )
-from registry.model import Server, ServerPolicy, Switch, Tool
+from registry.model import ServerPolicy, Switch
 from tests import build
 
 VECTOR = array("f", [1.0])

@@ -10,8 +10,9 @@ import pytest
 from registry.credentials import is_well_formed, key_hash, new_key
 from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from registry.keys import BOOTSTRAP_ID, Keys, NewKey, ToolsOf, known_scopes
-from registry.model import DEFAULT_SCOPES, Action, Grant, Scope
+from registry.model import DEFAULT_SCOPES, Grant, Scope
 from registry.ports import Transaction
+from registry.rows import Action
 from tests.control_plane import CREATED, ControlPlane, caller_of
 
 T = TypeVar("T")

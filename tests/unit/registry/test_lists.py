@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from registry.entries import Server, Snapshot, Tool
 from registry.lists import Lists, PolicyChange, pruned, replaced, switched
-from registry.model import Server, ServerPolicy, Snapshot, Tool
+from registry.model import ServerPolicy
 
 
 def a_server(

@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
+from registry.entries import Snapshot
 from registry.errors import DownstreamFailed, Forbidden, NotFound
-from registry.model import Action, Scope, ServerPolicy, Snapshot
+from registry.model import Scope, ServerPolicy
 from registry.refresh import Cause, Refresher
+from registry.rows import Action
 from tests.control_plane import ControlPlane
 
 TIMER = Cause("timer", "r9")

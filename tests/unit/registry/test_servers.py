@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from registry.entries import NewServer, ServerType
 from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
-from registry.model import OWNER, VIEWER, Action, NewServer, Permission, Scope, ServerType
+from registry.model import OWNER, VIEWER, Permission, Scope
 from registry.refresh import Refresher
+from registry.rows import Action
 from registry.servers import Servers, url_fault
 from tests.control_plane import ControlPlane, caller_of
 

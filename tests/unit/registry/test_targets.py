@@ -13,11 +13,11 @@ from config.background import running
 from registry.catalogue import Catalogue
 from registry.changes import StoreChange, Subject
 from registry.embeddings import NoVectors
+from registry.entries import Server, Tool
 from registry.errors import IndexUnavailable
 from registry.indexing import Changes, ToolEntry, Vector, entries_of, entry_id
 from registry.localindex import LocalIndex
 from registry.memory import MemoryStore
-from registry.model import Server, Tool
 from registry.targets import FlagTarget, IndexTarget
 from registry.vectors import Vectors
 from tests import build

@@ -4,7 +4,8 @@ import pytest
 
 from registry.callers import Caller
 from registry.errors import Conflict, Forbidden, NotFound, RegistryError, Unauthenticated
-from registry.model import VIEWER, Action, Permission, Scope
+from registry.model import VIEWER, Permission, Scope
+from registry.rows import Action
 from tests.control_plane import ControlPlane, caller_of
 
 
