@@ -101,6 +101,18 @@ class AccessEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Passing:
+    """How exchanges with one server pass, where that differs from our settings; None: as the settings say.
+
+    `passes_cookies`: `Cookie` and `Set-Cookie` pass, with paths below the server's own.
+    """
+
+    list_ttl_ms: int | None = None
+    downstream_timeout_s: float | None = None
+    passes_cookies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ServerPolicy:
     """The fields of a server that decide, and where its requests go.
 
@@ -120,6 +132,7 @@ class ServerPolicy:
     declared_read_only: frozenset[str] = frozenset()
     trusted: bool = False
     credentials: tuple[tuple[str, str], ...] = ()
+    passing: Passing = Passing()
     revision: int = 0
     fault: str | None = None
 

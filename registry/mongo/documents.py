@@ -13,13 +13,13 @@ from typing import Any
 
 from bson import ObjectId
 
-from registry import references
 from registry.entries import Server, ServerType, Tool
 from registry.model import ServerPolicy
+from registry.mongo import stored_settings
 from registry.mongo.client import as_utc
+from registry.mongo.stored_settings import CREDENTIALS, SETTINGS
+from registry.mongo.values import Doc, whole_number
 from registry.paths import path_fault
-
-Doc = Mapping[str, Any]
 
 DISABLED = "registryDisabledTools"
 RETIRED = "registryRetiredDisabledTools"
@@ -30,7 +30,6 @@ DECLARED = "registryDeclaredReadOnly"
 CAPABILITIES = "registryCapabilities"
 REFRESHED_AT = "registryRefreshedAt"
 REFRESH_ERROR = "registryRefreshError"
-CREDENTIALS = "registrySettings.credentials"
 RESOURCE_TYPE = "mcpServer"
 SHARED_PATH = "two servers are stored under this path"
 
@@ -43,8 +42,7 @@ POLICY_FIELDS = {
     RETIRED: 1,
     READ_ONLY: 1,
     REVISION: 1,
-    "registrySettings.trusted": 1,
-    CREDENTIALS: 1,
+    SETTINGS: 1,
     DECLARED: 1,
 }
 """The fields that decide, as a projection. None grows with the number of tools, whose definitions can be megabytes."""
@@ -95,8 +93,9 @@ def server_policy(doc: Doc, shared: Collection[str] = ()) -> ServerPolicy:
         retired_disabled_tools=lists[RETIRED] or frozenset(),
         read_only_tools=lists[READ_ONLY] or frozenset(),
         declared_read_only=_names(doc, DECLARED) or frozenset(),
-        trusted=_mapping(doc.get("registrySettings")).get("trusted") is True,
-        credentials=_credentials(doc) or (),
+        trusted=stored_settings.is_trusted(doc),
+        credentials=stored_settings.credentials(doc) or (),
+        passing=stored_settings.passing(doc),
         revision=whole_number(doc.get(REVISION)) or 0,
         fault=SHARED_PATH if doc.get("path") in shared else _fault(doc, config, lists),
     )
@@ -111,19 +110,11 @@ def _fault(doc: Doc, config: Doc, lists: Mapping[str, frozenset[str] | None]) ->
         return "config.url is not a text"
     if not isinstance(config.get("enabled", True), bool):
         return "config.enabled is not a boolean"
-    if _credentials(doc) is None:
+    if stored_settings.credentials(doc) is None:
         return f"{CREDENTIALS} cannot be read"
     if config.get("type", ServerType.STREAMABLE_HTTP) != ServerType.STREAMABLE_HTTP:
         return "servers of this type are not supported yet"
     return None
-
-
-def _credentials(doc: Doc) -> tuple[tuple[str, str], ...] | None:
-    """Field names and templates; missing is none, anything that is not usable as a whole is None."""
-    stored = _mapping(doc.get("registrySettings")).get("credentials", {})
-    if not isinstance(stored, Mapping) or not all(isinstance(text, str) for text in stored.values()):
-        return None
-    return None if references.fault(stored) else tuple(sorted(stored.items()))
 
 
 def _names(doc: Doc, field: str) -> frozenset[str] | None:
@@ -224,13 +215,6 @@ def _storable(value: Any, depth: int = 0) -> Any:
         case int() if not -(2**63) <= value < 2**63:
             return float(value) if abs(value) < 10**300 else str(value)
     return value
-
-
-def whole_number(value: Any) -> int | None:
-    """An integer, also as the double that some shells write; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if value == value // 1 and abs(value) < 2**63 else None
 
 
 def _mapping(value: Any) -> Doc:

@@ -16,8 +16,9 @@ from pymongo.errors import PyMongoError
 from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy
 from registry.mongo import documents, records
 from registry.mongo.client import TRANSIENT, UNKNOWN_COMMIT, Connection, as_utc
-from registry.mongo.documents import POLICY_FIELDS, Doc, any_id
+from registry.mongo.documents import POLICY_FIELDS, any_id
 from registry.mongo.records import ENTRY_FIELDS, KEY_FIELDS, NOBODY
+from registry.mongo.values import Doc
 
 _PAUSE_S = 0.01
 """Before a read that lost a race is repeated: a store that resets all connections must not be asked in a tight loop."""

@@ -9,7 +9,8 @@ from bson import ObjectId
 
 from registry.model import ALL_TOOLS, AccessEntry, ApiKey, Grant, Permission, PrincipalType, Scope
 from registry.mongo.client import as_utc
-from registry.mongo.documents import RESOURCE_TYPE, Doc, any_id, whole_number
+from registry.mongo.documents import RESOURCE_TYPE, any_id
+from registry.mongo.values import Doc, whole_number
 from registry.rows import Action, Activity
 
 KEY_FIELDS = dict.fromkeys(

@@ -19,7 +19,6 @@ from registry.mongo import documents, records
 from registry.mongo.client import Connection, translating
 from registry.mongo.documents import (
     CAPABILITIES,
-    CREDENTIALS,
     DECLARED,
     DISABLED,
     READ_ONLY,
@@ -31,6 +30,7 @@ from registry.mongo.documents import (
     any_id,
 )
 from registry.mongo.policies import facts_for
+from registry.mongo.stored_settings import CREDENTIALS
 from registry.rows import Activity
 
 
