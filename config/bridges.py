@@ -15,23 +15,23 @@ from registry.callers import Caller
 from registry.calls import CallError, CallResult, Progress, ToolCall
 from registry.discovery import Discovery, Wanted
 from registry.errors import DownstreamFailed, RegistryError, StoreUnavailable
-from registry.freshness import Freshness
+from registry.freshness import FactSource
 from registry.model import Asked, Facts, ServerPolicy
 from registry.ports import ToolCaller
 
 _UNKNOWN = "the policy could not be read in time, so nothing was forwarded"
 
 
-class FreshPolicies:
-    """`proxy.ports.Policies` over the registry's freshness."""
+class FactPolicies:
+    """`proxy.ports.Policies` over what the registry knows."""
 
-    def __init__(self, freshness: Freshness) -> None:
-        self._freshness = freshness
+    def __init__(self, source: FactSource) -> None:
+        self._source = source
 
     async def facts(self, asked: Asked) -> Facts:
-        """Facts from a read that began after this call. Raises PolicyUnknown."""
+        """As Policies.facts."""
         try:
-            return await self._freshness.facts(asked)
+            return await self._source.facts(asked)
         except StoreUnavailable as exc:
             raise PolicyUnknown(_UNKNOWN) from exc
 

@@ -41,5 +41,6 @@ Vectorizer = Annotated[
 ]
 Listen = Annotated[Address, NoDecode, BeforeValidator(Address.parse)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Staleness = Annotated[float, Field(ge=0, le=3_600, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1_024, le=1 << 30)]
 Key = Annotated[SecretStr, AfterValidator(_well_formed_key)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
+from config.authority import Authority
 from config.background import Work
 from config.progress import IndexingProgress
 from config.settings import Settings
@@ -17,13 +18,12 @@ from registry.catalogue import Catalogue
 from registry.discovery import Discovery, Indexes
 from registry.embeddings import MiniLm, NoVectors, SqliteVectors
 from registry.errors import EmbedderUnusable
-from registry.freshness import Freshness
 from registry.lease import Leadership
 from registry.localindex import LocalIndex
 from registry.mirror import Mirror
 from registry.mirroring import MirrorState, MirrorStatus, Order
 from registry.mirrors import Mirrors
-from registry.ports import ChangeFeed, Embedder, LeaseStore, ServerStore, VectorCache
+from registry.ports import Embedder, LeaseStore, ServerStore, VectorCache
 from registry.targets import FlagTarget, IndexTarget
 from registry.vectors import Vectors
 from registry.weaviate import ExistingCollection, WeaviateIndex
@@ -34,11 +34,9 @@ log = structlog.get_logger(__name__)
 class Search:
     """Discovery and what it rests on. `works` are to be run; `close` is called when they have ended."""
 
-    def __init__(
-        self, settings: Settings, servers: ServerStore, feed: ChangeFeed, leases: LeaseStore, freshness: Freshness
-    ) -> None:
+    def __init__(self, settings: Settings, servers: ServerStore, leases: LeaseStore, authority: Authority) -> None:
         self._settings = settings
-        self._catalogue = Catalogue(servers, feed)
+        self._catalogue = Catalogue(servers, authority.feed)
         self._vectors = Vectors(self._embedder, _cache(settings), IndexingProgress().tell)
         local = LocalIndex()
         self._local = self._mirror("local", IndexTarget(local, self._catalogue, self._vectors))
@@ -53,8 +51,8 @@ class Search:
             is_fallback_ready=self._is_indexed,
             timeout_s=settings.search_timeout_s,
         )
-        self.discovery = Discovery(indexes, self._catalogue, self._vectors, freshness)
-        self.mirrors = Mirrors(freshness, self._local, leases if self._remote else None, self._existing)
+        self.discovery = Discovery(indexes, self._catalogue, self._vectors, authority.facts)
+        self.mirrors = Mirrors(authority.fresh, self._local, leases if self._remote else None, self._existing)
 
     @property
     def works(self) -> Mapping[str, Work]:

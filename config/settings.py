@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from yarl import URL
 
 from config.address import Address
-from config.kinds import Bytes, Collection, Key, Listen, Names, Seconds, Vectorizer
+from config.kinds import Bytes, Collection, Key, Listen, Names, Seconds, Staleness, Vectorizer
 
 PREFIX = "SLUICEGATE_"
 
@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     )
     policy_timeout_s: Seconds = Field(
         default=2, description="how long a decision waits for the store before it is a 503"
+    )
+    max_staleness_s: Staleness = Field(
+        default=0, description="how old the policy behind a decision may be; 0: read after the request's last byte"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="least level that is logged"

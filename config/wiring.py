@@ -12,6 +12,7 @@ from typing import Protocol
 from aiohttp import web
 
 from config import background, bridges, operations
+from config.authority import Authority
 from config.environment import credential_values
 from config.search import Search
 from config.settings import Settings
@@ -28,7 +29,6 @@ from registry.activity import ActivityLog
 from registry.api import Services, application
 from registry.discovery import Discovery
 from registry.downstream import McpCatalogue, McpToolCaller
-from registry.freshness import Freshness
 from registry.keys import Keys
 from registry.model import Scope
 from registry.ports import ActivityStore, ChangeFeed, Health, KeyStore, LeaseStore, Ledger, PolicyReader, ServerStore
@@ -95,18 +95,17 @@ class App:
 
 def build(settings: Settings, store: Store) -> App:
     """Make the application. It opens nothing before it is started and closes what it opened when it is cleaned up."""
-    freshness = Freshness(store.policies, timeout_s=settings.policy_timeout_s)
+    authority = Authority(settings, store.policies, store.ledger, store.feed)
+    fresh, ledger = authority.fresh, authority.ledger
     variables = credential_values()
-    refresher = Refresher(
-        store.ledger, McpCatalogue(bridges.for_registry(variables, names_variable=True)), store.servers
-    )
-    keys = Keys(store.ledger, store.keys, freshness)
-    search = Search(settings, store.servers, store.feed, store.leases, freshness)
+    refresher = Refresher(ledger, McpCatalogue(bridges.for_registry(variables, names_variable=True)), store.servers)
+    keys = Keys(ledger, store.keys, fresh)
+    search = Search(settings, store.servers, store.leases, authority)
     services = Services(
-        servers=Servers(store.ledger, store.servers, freshness, refresher, Scope(settings.registration), variables),
-        tools=Tools(store.ledger),
+        servers=Servers(ledger, store.servers, fresh, refresher, Scope(settings.registration), variables),
+        tools=Tools(ledger),
         keys=keys,
-        activity=ActivityLog(store.activity, freshness),
+        activity=ActivityLog(store.activity, fresh),
         discovery=search.discovery,
         mirrors=search.mirrors,
         public_url=settings.base_url,
@@ -115,19 +114,19 @@ def build(settings: Settings, store: Store) -> App:
     app = web.Application(middlewares=[operations.json_errors, guarded])
     app.add_routes(operations.routes(store.health, search.discovery, timeout_s=settings.policy_timeout_s))
     app.add_subapp("/api/v1", application(services))
-    app.cleanup_ctx.append(_background(search, freshness))
-    policies = bridges.FreshPolicies(freshness)
+    app.cleanup_ctx.append(_background(search, authority))
+    policies = bridges.FactPolicies(authority.facts)
     _mount_data_plane(app, settings, policies, variables)
     _mount_gateway(app, settings, policies, search.discovery, variables)
-    return App(app, keys, store.ledger, refresher)
+    return App(app, keys, ledger, refresher)
 
 
-def _background(search: Search, freshness: Freshness) -> Context:
+def _background(search: Search, authority: Authority) -> Context:
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        async with background.running(dict(search.works)):
+        async with background.running({**authority.works, **search.works}):
             yield
         await search.close()
-        await freshness.close()
+        await authority.close()
 
     return run
 

@@ -69,7 +69,7 @@ class Policies(Protocol):
     """The facts behind a decision."""
 
     async def facts(self, asked: Asked) -> Facts:
-        """Facts from a read that began after this call. Raises proxy.errors.PolicyUnknown."""
+        """Facts from a read that began after this call, or `max_staleness_s` before it. Raises PolicyUnknown."""
         ...
 
 

@@ -20,7 +20,7 @@ from registry.callers import Caller, with_scope
 from registry.catalogue import Catalogue
 from registry.entries import Server, Tool
 from registry.errors import Forbidden, IndexUnavailable, IndexUnusable, Invalid, NotFound
-from registry.freshness import Freshness
+from registry.freshness import FactSource
 from registry.indexing import Hit, SearchQuery
 from registry.model import Facts, Scope
 from registry.ports import ToolIndex
@@ -157,11 +157,11 @@ class Indexes:
 class Discovery:
     """Searches for tools. Raises Unauthenticated, Forbidden, NotFound, Invalid and StoreUnavailable."""
 
-    def __init__(self, indexes: Indexes, catalogue: Catalogue, vectors: Vectors, freshness: Freshness) -> None:
+    def __init__(self, indexes: Indexes, catalogue: Catalogue, vectors: Vectors, facts: FactSource) -> None:
         self._indexes = indexes
         self._catalogue = catalogue
         self._vectors = vectors
-        self._freshness = freshness
+        self._facts = facts
 
     @property
     def degraded(self) -> bool:
@@ -195,7 +195,7 @@ class Discovery:
         """The servers to search in, None for all. One that cannot be used is not there, unless its owner asks."""
         if wanted.server is None:
             return None
-        facts = await self._freshness.facts(caller.asks(wanted.server))
+        facts = await self._facts.facts(caller.asks(wanted.server))
         _admit(facts, wanted)
         if facts.server is None or not (_is_usable(facts) or (wanted.include_disabled and _is_owner(facts))):
             raise NotFound("no such server")
@@ -217,7 +217,7 @@ class Discovery:
         """What may be shown of these hits. The caller is admitted by the same read, also when there is no hit."""
         known = [found for hit in hits if (found := self._known(hit)) is not None]
         refs: list[str | None] = [*dict.fromkeys(_ref(found.server) for found in known)] or [None]
-        facts = await asyncio.gather(*(self._freshness.facts(caller.asks(ref)) for ref in refs))
+        facts = await asyncio.gather(*(self._facts.facts(caller.asks(ref)) for ref in refs))
         for one in facts:
             _admit(one, wanted)
         return list(_decisions(known, dict(zip(refs, facts, strict=True)), wanted.include_disabled))

@@ -1,8 +1,9 @@
 """Facts that are younger than the question.
 
-Source: DESIGN 4, at `max_staleness_s` 0. The read that answers a call began after the call. Calls that come while a
-read is under way wait for the next one, and one read serves them all, so the cost per call falls as load rises. A
-second read may start when the first is slow, so that one lost packet does not hold everybody up.
+Source: DESIGN 4, at `max_staleness_s` 0 (`registry.staleness` has it above 0). The read that answers a call began after
+the call. Calls that come while a read is under way wait for the next one, and one read serves them all, so the cost per
+call falls as load rises. A second read may start when the first is slow, so that one lost packet does not hold
+everybody up.
 
 States of a batch: gathering (calls join) -> reading (nobody joins) -> answered or failed.
 
@@ -10,7 +11,10 @@ Invariant: a batch that is reading never gains a call.
 """
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
@@ -24,11 +28,28 @@ _MAX_READS = 2
 """At once. More would help only a store that is overloaded already, and it the least."""
 
 
+class FactSource(Protocol):
+    """Where the facts of decisions come from."""
+
+    async def facts(self, asked: Asked) -> Facts:
+        """Facts that are young enough to decide on. Raises StoreUnavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """Facts, and when their read began, in seconds of a clock that never goes back."""
+
+    facts: Facts
+    began: float
+
+
 class _Batch:
-    """Calls that one read answers."""
+    """Calls that one read answers. `began` is when it did; it means nothing before."""
 
     def __init__(self) -> None:
         self.asked: set[Asked] = set()
+        self.began = 0.0
         self.answer: asyncio.Future[Mapping[Asked, Facts]] = asyncio.get_running_loop().create_future()
         self.answer.add_done_callback(asyncio.Future.exception)  # looked at, since every caller may have gone by then
 
@@ -40,10 +61,19 @@ class Freshness:
         reader: one consistent read.
         timeout_s: from the call to its answer; not knowing by then is a failure.
         second_read_after_s: a read that takes longer no longer keeps the next one from starting.
+        clock: dates the reads, in seconds.
     """
 
-    def __init__(self, reader: PolicyReader, *, timeout_s: float = 2.0, second_read_after_s: float = 0.1) -> None:
+    def __init__(
+        self,
+        reader: PolicyReader,
+        *,
+        timeout_s: float = 2.0,
+        second_read_after_s: float = 0.1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._reader = reader
+        self._clock = clock
         self._timeout_s = timeout_s
         self._second_read_after_s = second_read_after_s
         self._gathering: _Batch | None = None
@@ -52,6 +82,10 @@ class Freshness:
 
     async def facts(self, asked: Asked) -> Facts:
         """Facts from a read that begins after this call. Raises StoreUnavailable."""
+        return (await self.dated(asked)).facts
+
+    async def dated(self, asked: Asked) -> Dated:
+        """The same, with the moment at which the read began."""
         batch = self._gathering = self._gathering or _Batch()
         batch.asked.add(asked)
         if not self._reads:
@@ -60,7 +94,8 @@ class Freshness:
             self._timer = asyncio.get_running_loop().call_later(self._second_read_after_s, self._begin_second)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return (await asyncio.shield(batch.answer))[asked]
+                answer = await asyncio.shield(batch.answer)
+                return Dated(answer[asked], batch.began)
         except TimeoutError as exc:
             raise StoreUnavailable("the store did not answer in time") from exc
 
@@ -99,6 +134,7 @@ class Freshness:
 
     async def _read(self, batch: _Batch) -> None:
         """Supervises one read: whatever happens to it, its callers are told."""
+        batch.began = self._clock()
         try:
             async with asyncio.timeout(self._timeout_s):
                 batch.answer.set_result(await self._reader.read(frozenset(batch.asked)))

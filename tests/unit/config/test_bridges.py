@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from config.bridges import DiscoveryFinder, DownstreamCaller, FreshPolicies, for_proxy, for_registry
+from config.bridges import DiscoveryFinder, DownstreamCaller, FactPolicies, for_proxy, for_registry
 from proxy.errors import DownstreamUnusable, PolicyUnknown
 from proxy.ports import FindRefused
 from registry.access import Permit, use_tool
@@ -27,7 +27,7 @@ def plane() -> ControlPlane:
 async def test_an_authority_that_is_not_there_is_an_unknown_policy(plane: ControlPlane) -> None:
     plane.store.available = False
     with pytest.raises(PolicyUnknown):
-        await FreshPolicies(plane.freshness).facts(build.asked())
+        await FactPolicies(plane.freshness).facts(build.asked())
     finder = DiscoveryFinder(plane.discovery, "http://gate")
     with pytest.raises(PolicyUnknown):
         await finder.find("hash", "x", 1, None, include_disabled=False)
