@@ -17,9 +17,10 @@ def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
     """The bytes with all edits made. They are in order and do not overlap; without any, `data` itself."""
     if not edits:
         return data
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
+    view = memoryview(data)  # whose slices are no copies: lists can be megabytes
     at = 0
     for edit in edits:
-        pieces += (data[at : edit.start], edit.replacement)
+        pieces += (view[at : edit.start], edit.replacement)
         at = edit.end
-    return b"".join((*pieces, data[at:]))
+    return b"".join((*pieces, view[at:]))

@@ -89,9 +89,7 @@ class Held:
         entered = access.use_server(facts)
         if isinstance(entered, Refusal):
             return entered
-        edits = self._lists.edits(
-            lambda name: policy.may_list(facts, name), ttl_ms=self._ttl_ms, is_private=facts.key is not None
-        )
+        edits = self._lists.edits(access.usable(facts), ttl_ms=self._ttl_ms, is_private=facts.key is not None)
         return self._with_edits(edits)
 
 

@@ -22,8 +22,3 @@ def decide(facts: Facts, message: Message) -> Permit | Refusal:
             return access.use_tool(facts, params["name"], {} if arguments is None else arguments)
         case _:
             return access.use_server(facts)
-
-
-def may_list(facts: Facts, tool: str) -> bool:
-    """May this caller see the tool of that exact name in a list?"""
-    return isinstance(access.use_tool(facts, tool), Permit)

@@ -8,13 +8,13 @@ without doubt raises.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proxy import jsontext
 from proxy.edits import Edit
-from proxy.jsontext import Array, NotJson, Number, Object, Opaque, Shape, has_lone_surrogate, string
+from proxy.jsontext import Array, Listed, NotJson, Number, Object, Opaque, Shape, has_lone_surrogate
 
 _MARKER = re.compile(rb'"tool(?:s|\xc5\xbf)"|\\u|\0', re.IGNORECASE)
 """No text without it has a member that any reader takes for `tools`: some fold case, and U+017F folds to `s`; some
@@ -23,7 +23,7 @@ guess UTF-16 or UTF-32, which is full of NUL."""
 _MAX_WALKED = 1_000_000
 """Members of all tools together: what the limit of an event could hold of the smallest ones."""
 
-_RESULT = Shape({"tools": Shape(elements=Shape())})
+_RESULT = Shape({"tools": Shape(elements=Shape(kept="name"))})
 _MESSAGES = Shape({"result": _RESULT}, elements=Shape({"result": _RESULT}))
 
 
@@ -123,24 +123,30 @@ def _lists(root: jsontext.Node) -> Iterator[_ToolList]:
 
 
 def _check(level: Object, deciding: Mapping[str, str]) -> None:
-    if jsontext.ambiguity((member.name for member in level.members), deciding) is not None:
+    _check_names((member.name for member in level.members), deciding)
+
+
+def _check_names(names: Iterable[str], deciding: Mapping[str, str]) -> None:
+    if jsontext.ambiguity(names, deciding) is not None:
         raise UnreadableList("two readers could take its members differently")
 
 
 def _tools(node: jsontext.Node) -> Iterator[_Tool]:
     if not isinstance(node, Array):
         raise UnreadableList("`tools` is no array")
+    checked: set[tuple[str, ...]] = set()  # most tools of a server have the same members
     for element in node.elements:
-        if not isinstance(element, Object):
+        if not isinstance(element, Listed):
             raise UnreadableList("an element of `tools` is no object")
-        _check(element, _OF_TOOL)
+        if element.names not in checked:
+            _check_names(element.names, _OF_TOOL)
+            checked.add(element.names)
         yield _Tool(_name(element), element.start, element.end)
 
 
-def _name(tool: Object) -> str:
-    node = _opaque(tool, "name")
-    name = None if node is None else string(node.value)
-    if name is None or has_lone_surrogate(name):  # no store can hold such a name, so no switch could name it
+def _name(tool: Listed) -> str:
+    name = tool.kept
+    if not isinstance(name, str) or has_lone_surrogate(name):  # no store can hold such a name, so no switch names it
         raise UnreadableList("an element of `tools` has no name")
     return name
 

@@ -6,7 +6,7 @@ Invariant: a `Permit` is made in this module alone, after every row of the table
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -67,6 +67,15 @@ def use_server(facts: Facts) -> Permit | Refusal:
     if reason is not None or facts.server is None:
         return Refusal(reason or Reason.NOT_VISIBLE)
     return Permit(facts.server, None, facts.server.revision, _SEAL)
+
+
+def usable(facts: Facts) -> Callable[[str], bool]:
+    """Says of each tool whether `use_tool` would permit it, for lists: what is the same for all is asked once."""
+    entered = use_server(facts)
+    if isinstance(entered, Refusal):
+        return lambda tool: False  # noqa: ARG005  none of them
+    server = entered.server
+    return lambda tool: next(_tool_reasons(facts, server, tool), None) is None
 
 
 def use_tool(facts: Facts, tool: str, arguments: Any = None) -> Permit | Refusal:  # noqa: ARG001  row 8 will read it

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proxy import jsontext
 from proxy.gateway.answers import Json, error_result, text_result
 from proxy.gateway.asking import Asking
 from proxy.gateway.definitions import DISCOVER, BadArguments, discover_arguments
+from proxy.jsonnumbers import plain
 from proxy.ports import Finder, FindRefused
 
 _TEXT_CHARS = 300
@@ -22,7 +22,7 @@ class Discoverer:
     async def run(self, asking: Asking, params: Mapping[str, Any]) -> Json:
         """One `tools/call` of `discover_servers`. Raises PolicyUnknown."""
         try:
-            wanted = discover_arguments(jsontext.plain(params.get("arguments", {})))
+            wanted = discover_arguments(plain(params.get("arguments", {})))
         except (BadArguments, ValueError) as exc:
             return error_result(f"{DISCOVER} was not run: {exc}")
         try:

@@ -11,12 +11,12 @@ from typing import Any
 
 import structlog
 
-from proxy import jsontext
 from proxy.errors import OwnFailure, PolicyUnknown
 from proxy.gateway.answers import Json, error_result
 from proxy.gateway.asking import Asking
 from proxy.gateway.definitions import EXECUTE, OWN, BadArguments, ExecuteArguments, execute_arguments
 from proxy.gateway.revision import Era, era_of
+from proxy.jsonnumbers import plain
 from proxy.ports import Policies, ToolCaller
 from registry import access
 from registry.access import Permit, Reason, Refusal
@@ -60,8 +60,8 @@ class Executor:
             PolicyUnknown: the authority did not answer.
         """
         try:
-            wanted = execute_arguments(jsontext.plain(params.get("arguments", {})))
-            beside = jsontext.plain({name: params[name] for name in (*_RETRY, "_meta") if name in params})
+            wanted = execute_arguments(plain(params.get("arguments", {})))
+            beside = plain({name: params[name] for name in (*_RETRY, "_meta") if name in params})
         except (BadArguments, ValueError) as exc:
             return error_result(f"{EXECUTE} was not run: {exc}")
         if wanted.tool in OWN:

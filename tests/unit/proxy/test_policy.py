@@ -3,10 +3,9 @@
 import pytest
 
 from proxy.jsonrpc import Message, Notification, Request, Response
-from proxy.policy import decide, may_list
+from proxy.policy import decide
 from registry.access import Permit, Reason, Refusal
-from registry.model import Scope
-from tests.build import facts, key, policy
+from tests.build import facts, policy
 
 OFF = facts(server=policy(disabled_tools=frozenset({"danger"}), retired_disabled_tools=frozenset({"gone"})))
 
@@ -64,12 +63,3 @@ def test_no_message_reaches_a_server_that_is_not_visible(message: Message) -> No
 
     assert isinstance(verdict, Refusal)
     assert verdict.reason is Reason.NOT_VISIBLE
-
-
-def test_a_list_shows_what_a_call_would_be_permitted() -> None:
-    reader = facts(
-        key=key(scopes=frozenset({Scope.MCP})),
-        server=policy(disabled_tools=frozenset({"off"}), read_only_tools=frozenset({"look", "off"})),
-    )
-
-    assert [tool for tool in ("look", "write", "off") if may_list(reader, tool)] == ["look"]

@@ -93,6 +93,15 @@ def test_when_every_row_holds_there_is_a_permit(known: Facts) -> None:
     assert (permit.server, permit.tool) == (known.server, "t")
 
 
+@pytest.mark.parametrize(
+    "known", [row[1] for row in REFUSED] + [facts()], ids=[*(row[0] for row in REFUSED), "permitted"]
+)
+def test_a_list_shows_what_a_call_would_be_permitted(known: Facts) -> None:
+    shows = access.usable(known)
+    for tool in ("t", "u"):
+        assert shows(tool) is isinstance(access.use_tool(known, tool), Permit)
+
+
 def test_the_first_row_that_fails_is_the_reason() -> None:
     """Each step mends one row, and the next one shows."""
     worst = facts(
