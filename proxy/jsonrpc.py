@@ -7,13 +7,14 @@ Invariant: whatever a reader in the field would run as `tools/call` of a name, `
 exactly that name, or refuses.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proxy import jsontext
 from proxy.errors import InvalidRequest, ParseError
-from proxy.jsontext import Array, Document, NotJson, Number, Object, Opaque, Shape, has_lone_surrogate, string
+from proxy.jsontext import Decoded, NotJson, Number, Pairs, has_lone_surrogate, string
 
 TOOLS_CALL = "tools/call"
 """The one method that runs a tool; compared exactly, since no server folds it."""
@@ -26,8 +27,8 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 class Request:
     """A call that wants an answer.
 
-    `id` is its JSON text as spelled (`7`, `"a"`): an answer repeats it. `params` is `{}` when absent; numbers in it
-    are `jsontext.Number`. A `tools/call` has a string `params["name"]`.
+    `id` is its JSON text (`7`, `"a"`), which an answer repeats: as spelled, unless the body has escapes. `params` is
+    `{}` when absent; numbers in it are `jsontext.Number`. A `tools/call` has a string `params["name"]`.
     """
 
     id: str
@@ -67,12 +68,15 @@ class Body:
         return first.id if isinstance(first, Request) and not self.is_batch else None
 
 
-_PARAMS = Shape({"_meta": Shape()})
-_BODY = Shape({"params": _PARAMS}, elements=Shape({"params": _PARAMS}))
-
 _NAMES = ("jsonrpc", "id", "method", "params", "name", "uri", "result", "error", "_meta", "taskId", VERSION_KEY)
 _DECIDING = {name.casefold(): name for name in _NAMES}
+_USUAL = frozenset((*_NAMES, "arguments", "cursor", "progressToken"))
+"""Names of which no two fold alike: a level that has only these, each once, is read alike by everybody."""
+
 _MIRRORED = ("name", "uri", "taskId")
+
+MAX_MEMBERS = 20_000
+"""At the levels that decide, in one body. Each costs a microsecond of everybody's time, and a message has a dozen."""
 
 
 def parse(body: bytes) -> Body:
@@ -87,77 +91,82 @@ def parse(body: bytes) -> Body:
             when that can be read without doubt.
     """
     try:
-        document = jsontext.read(body, _BODY)
+        decoded = jsontext.decode(body)
+        _check_size(decoded.pairs)
     except NotJson as exc:
         raise ParseError(f"Parse error: {exc}") from exc
     try:
-        return _body(document)
+        return _body(decoded)
     except _Doubt as exc:
-        raise InvalidRequest(f"Invalid request: {exc}", id=_known_id(document)) from exc
+        raise InvalidRequest(f"Invalid request: {exc}", id=_known_id(decoded)) from exc
 
 
 class _Doubt(Exception):
     """Why this is not one unambiguous message; never quotes it."""
 
 
-def _body(document: Document) -> Body:
-    root = document.root
-    if not isinstance(root, Array):
-        return Body((_message(document.text, root),), is_batch=False)
-    if not root.elements:
+def _check_size(pairs: Any) -> None:
+    messages = pairs if isinstance(pairs, list) else [pairs]
+    levels = (level for message in messages for level in _deciding_levels(message))
+    if len(messages) + sum(map(len, levels)) > MAX_MEMBERS:
+        raise NotJson("too many members to be judged")
+
+
+def _deciding_levels(message: Any) -> Iterator[Pairs]:
+    """The levels of one message whose members decide, from the top down; none when it is no object."""
+    level = message
+    for inner in ("params", "_meta", ""):
+        if not isinstance(level, tuple):
+            return
+        yield level
+        level = next((value for name, value in level if name == inner), None)
+
+
+def _body(decoded: Decoded) -> Body:
+    value, pairs = decoded.value, decoded.pairs
+    if not isinstance(pairs, list):
+        return Body((_message(value, pairs, decoded.text),), is_batch=False)
+    if not pairs:
         raise _Doubt("the batch is empty")
-    return Body(tuple(_message(document.text, element) for element in root.elements), is_batch=True)
+    messages = tuple(_message(*one, decoded.text) for one in zip(value, pairs, strict=True))
+    return Body(messages, is_batch=True)
 
 
-def _message(text: str, node: jsontext.Node) -> Message:
-    if not isinstance(node, Object):
+def _message(message: Any, pairs: Any, text: str) -> Message:
+    if not isinstance(message, dict):
         raise _Doubt("a message is an object")
-    if any(_is_ambiguous(level) for level in _deciding_levels(node)):
+    if any(map(_is_ambiguous, _deciding_levels(pairs))):
         raise _Doubt("two readers could take its members differently")
-    if _string(node, "jsonrpc") != "2.0":
+    if string(message.get("jsonrpc")) != "2.0":
         raise _Doubt('"jsonrpc" must be "2.0"')
-    return _response(text, node) if node.get("method") is None else _call(text, node)
+    return _call(message, text) if "method" in message else _response(message, text)
 
 
-def _deciding_levels(message: Object) -> Iterator[Object]:
-    yield message
-    params = message.get("params")
-    if isinstance(params, Object):
-        yield params
-        meta = params.get("_meta")
-        if isinstance(meta, Object):
-            yield meta
+def _is_ambiguous(level: Pairs) -> bool:
+    names = [name for name, _ in level]
+    distinct = set(names)
+    if len(distinct) == len(names) and distinct <= _USUAL:
+        return False  # the usual case, and a quarter of the cost
+    return jsontext.ambiguity(names, _DECIDING) is not None
 
 
-def _is_ambiguous(level: Object) -> bool:
-    return jsontext.ambiguity((member.name for member in level.members), _DECIDING) is not None
-
-
-def _call(text: str, node: Object) -> Request | Notification:
-    method = _string(node, "method")
+def _call(message: Mapping[str, Any], text: str) -> Request | Notification:
+    method = string(message["method"])
     if method is None:
         raise _Doubt('"method" must be a string')
-    if node.get("result") is not None or node.get("error") is not None:
+    if "result" in message or "error" in message:
         raise _Doubt("a request has no result or error")  # some servers would run it, others take it for an answer
-    params = _params(node)
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        raise _Doubt('"params" must be an object')
     if method == TOOLS_CALL and string(params.get("name")) is None:
         raise _Doubt("tools/call needs the name of a tool")
     _check_decodable(method, params)
-    if (id_node := node.get("id")) is None:
+    if "id" not in message:
         return Notification(method, params)
-    if (id_text := _id_text(text, id_node)) is None:
+    if (id_text := _id_text(message["id"], text)) is None:
         raise _Doubt("an id is a string or an integer")
     return Request(id_text, method, params)
-
-
-def _params(message: Object) -> Mapping[str, Any]:
-    node = message.get("params")
-    if node is None:
-        return {}
-    if not isinstance(node, Object):
-        raise _Doubt('"params" must be an object')
-    params: Mapping[str, Any] = jsontext.decoded(node)
-    return params
 
 
 def _check_decodable(method: str, params: Mapping[str, Any]) -> None:
@@ -169,33 +178,27 @@ def _check_decodable(method: str, params: Mapping[str, Any]) -> None:
             raise _Doubt("a lone surrogate stands in a string that decides")
 
 
-def _response(text: str, node: Object) -> Response:
-    if (node.get("result") is None) == (node.get("error") is None):
+def _response(message: Mapping[str, Any], text: str) -> Response:
+    if ("result" in message) == ("error" in message):
         raise _Doubt("neither a request nor a response")
-    id_node = node.get("id")
-    if node.get("error") is not None and isinstance(id_node, Opaque) and id_node.value is None:
+    if "error" in message and "id" in message and message["id"] is None:
         return Response(None)
-    id_text = _id_text(text, id_node)
+    id_text = _id_text(message.get("id"), text)
     if id_text is None:
         raise _Doubt("a response needs the id of its request")
     return Response(id_text)
 
 
-def _known_id(document: Document) -> str | None:
+def _known_id(decoded: Decoded) -> str | None:
     """The id of a single message; None for a batch, which has several, and where readers could differ."""
-    root = document.root
-    if not isinstance(root, Object) or _is_ambiguous(root):
+    if not isinstance(decoded.value, dict) or _is_ambiguous(decoded.pairs):
         return None
-    return _id_text(document.text, root.get("id"))
+    return _id_text(decoded.value.get("id"), decoded.text)
 
 
-def _id_text(text: str, node: jsontext.Node | None) -> str | None:
-    if not isinstance(node, Opaque):
+def _id_text(value: Any, text: str) -> str | None:
+    if isinstance(value, Number):
+        return str(value) if value.lstrip("-").isdigit() else None  # 7.0 and 7E0 would come back as 7
+    if not isinstance(value, str):
         return None
-    is_integer = isinstance(node.value, Number) and node.value.lstrip("-").isdigit()  # 7.0 and 7E0 would come back as 7
-    return text[node.start : node.end] if is_integer or string(node.value) is not None else None
-
-
-def _string(node: Object, name: str) -> str | None:
-    member = node.get(name)
-    return string(member.value) if isinstance(member, Opaque) else None
+    return f'"{value}"' if "\\" not in text else json.dumps(value)

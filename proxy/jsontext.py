@@ -1,18 +1,14 @@
-"""JSON text read strictly, with the place of every value that decides.
+"""JSON text read strictly: duplicates show, and numbers keep their spelling.
 
-Source: RFC 8259; PROTOCOL 10.4 rules 3 and 4. A `Shape` names the objects and arrays that decide: those are walked
-member by member, so that duplicates show and spans are known. All below them is opaque: it is checked to be JSON and
-decoded, numbers as text, and nobody looks for duplicates there.
+Source: RFC 8259; PROTOCOL 10.4 rules 3 and 4. `proxy.jsonplaces` reads it with the place of every value.
 
-Invariant: what this module accepts, every conforming JSON reader accepts too, with the same members at the levels
-that decide.
+Invariant: what this module accepts, every conforming JSON reader accepts too, with the same members.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed lacks it; CPython's own string scanner
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from proxy import jsonbounds
@@ -24,12 +20,7 @@ MAX_VALUES = 500_000
 """Of one document: what is decoded costs a Python object each, and millions of them hold up everybody else. A list of
 10,000 tools has about 300,000."""
 
-MAX_WALKED = 20_000
-"""Members and elements at the levels that decide, in one request. Each costs some microseconds of everybody's time, and
-a message has a dozen."""
-
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class NotJson(ValueError):
@@ -42,107 +33,66 @@ class Number(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What to walk: these members of an object, and every element of an array."""
-
-    members: Mapping[str, "Shape"] = field(default_factory=dict)
-    elements: "Shape | None" = None
-    kept: str | None = None
-    """When it is given, an object is read as `Listed`, with the value of this member."""
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
-    """A value that is not walked: `text[start:end]`, decoded; its numbers are `Number`."""
+VALUES = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+"""Reads a value, numbers as `Number`."""
 
-    value: Any
-    start: int
-    end: int
+PAIRS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=_refuse_constant, object_pairs_hook=tuple)
+"""Reads the same value with every object as `Pairs`. Numbers by their length: nobody looks at them, and thousands of
+digits must not be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One member of an object, its name decoded."""
+class Decoded:
+    """A text, its value with the last of duplicates, and its `pairs`: the same with every object as `Pairs`.
 
-    name: str
-    node: "Node"
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """A walked object, its members in the order of the text, duplicates included."""
-
-    members: tuple[Member, ...]
-    start: int
-    end: int
-
-    def get(self, name: str) -> "Node | None":
-        """The first member of exactly this name; None when there is none. Check `ambiguity` before."""
-        return next((member.node for member in self.members if member.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An object whose members were read at once, without their places, for a tenth of the time.
-
-    `names` are in the order of the text, duplicates included. `kept` is the decoded value of the member that the shape
-    names, the last of duplicates; None when there is none. Numbers in it are not kept, objects are tuples of pairs.
+    Numbers in `value` are `Number`; those in `pairs` are not kept.
     """
 
-    names: tuple[str, ...]
-    kept: Any
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Array:
-    """A walked array."""
-
-    elements: tuple["Node", ...]
-    start: int
-    end: int
-
-
-Node = Object | Listed | Array | Opaque
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text and what stands in it; positions count characters of `text`."""
-
     text: str
-    root: Node
+    value: Any
+    pairs: Any
 
 
-def read(body: bytes, shape: Shape, *, max_walked: int = MAX_WALKED) -> Document:
-    """Read one JSON document.
+Pairs = tuple[tuple[str, Any], ...]
+"""An object's members in the order of the text, duplicates included."""
+
+
+def decode(body: bytes) -> Decoded:
+    """Decode one JSON document, for a reader who needs no places.
 
     Args:
         body: UTF-8 without a byte order mark, of any size that the caller has bounded.
-        shape: what to walk; the root is walked when it is an object, or an array and `shape.elements` is given.
-        max_walked: how many members and elements may stand at the levels that are walked.
 
     Raises:
-        NotJson: it is not one document of RFC 8259, deeper than MAX_DEPTH, or has more than `max_walked` or
-            MAX_VALUES.
+        NotJson: it is not one document of RFC 8259, deeper than MAX_DEPTH, or has more than MAX_VALUES.
     """
-    text = _text_of(body)
+    text = text_of(body)
+    try:
+        decoded = Decoded(text, VALUES.decode(text), PAIRS.decode(text))
+    except RecursionError as exc:
+        raise NotJson("nested too deeply") from exc
+    except ValueError as exc:
+        raise NotJson("not JSON") from exc
+    if jsonbounds.is_too_deep(text, 0, len(text), MAX_DEPTH):
+        raise NotJson("nested too deeply")
+    return decoded
+
+
+def text_of(body: bytes) -> str:
+    """The body as text, with no more values than MAX_VALUES. Raises NotJson."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise NotJson("not UTF-8") from exc
+    if text.startswith("\ufeff"):
+        raise NotJson("a byte order mark stands before the JSON")
     if jsonbounds.has_too_many_values(text, MAX_VALUES):
         raise NotJson("too many values")
-    walker = _Walker(text, max_walked)
-    try:
-        root = walker.value(walker.skip(0), shape)
-    except NotJson:
-        raise
-    except RecursionError as exc:  # CPython's readers count their levels
-        raise NotJson("nested too deeply") from exc
-    except (ValueError, StopIteration, IndexError) as exc:
-        raise NotJson("not JSON") from exc
-    if walker.skip(root.end) != len(text):
-        raise NotJson("something follows the JSON document")
-    return Document(text, root)
+    return text
 
 
 def ambiguity(names: Iterable[str], deciding: Mapping[str, str]) -> str | None:
@@ -169,122 +119,3 @@ def string(value: Any) -> str | None:
 def has_lone_surrogate(text: str) -> bool:
     """True for a text that has no UTF-8 form: an escape that names half a character, or bytes that are not UTF-8."""
     return _LONE_SURROGATE.search(text) is not None
-
-
-def decoded(node: Node) -> Any:
-    """The plain value of a node; of duplicates the last. Check `ambiguity` before.
-
-    Raises TypeError for what holds a `Listed`, whose values were not kept.
-    """
-    if isinstance(node, Object):
-        return {member.name: decoded(member.node) for member in node.members}
-    if isinstance(node, Array):
-        return [decoded(element) for element in node.elements]
-    if isinstance(node, Listed):
-        raise TypeError("the values of a listed object were not kept")
-    return node.value
-
-
-def _text_of(body: bytes) -> str:
-    try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise NotJson("not UTF-8") from exc
-    if text.startswith("\ufeff"):
-        raise NotJson("a byte order mark stands before the JSON")
-    return text
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
-_PAIRS = json.JSONDecoder(
-    parse_int=len, parse_float=len, parse_constant=_refuse_constant, object_pairs_hook=tuple
-)  # numbers by their length: nobody looks at them, and thousands of digits must not be read
-
-
-class _Walker:
-    """Walks one text; `left` is how many more members and elements it may take. `_depth` counts the levels walked."""
-
-    def __init__(self, text: str, left: int) -> None:
-        self._text = text
-        self._left = left
-        self._depth = 0
-
-    def value(self, at: int, shape: Shape | None) -> Node:
-        """The value that starts at `at`."""
-        if shape is not None and self._text[at] == "{":
-            return self._object(at, shape) if shape.kept is None else self._listed(at, shape.kept)
-        if shape is not None and shape.elements is not None and self._text[at] == "[":
-            return self._array(at, shape.elements)
-        value, end = _DECODER.raw_decode(self._text, at)
-        self._check_depth(at, end)
-        return Opaque(value, at, end)
-
-    def _listed(self, start: int, kept: str) -> Listed:
-        pairs, end = _PAIRS.raw_decode(self._text, start)
-        self._check_depth(start, end)
-        self._take(len(pairs))
-        return Listed(tuple(name for name, _ in pairs), dict(pairs).get(kept), start, end)
-
-    def _object(self, start: int, shape: Shape) -> Object:
-        members: list[Member] = []
-        self._depth += 1
-        at = self.skip(start + 1)
-        while self._text[at] != "}" or members:  # after a comma a member must follow
-            self._expect(at, '"')
-            name, at = scanstring(self._text, at + 1, True)
-            at = self.skip(at)
-            self._expect(at, ":")
-            node = self.value(self.skip(at + 1), shape.members.get(name))
-            members.append(Member(name, node))
-            at = self._after(node, "}")
-            if self._text[at] == "}":
-                break
-            at = self.skip(at + 1)
-        self._depth -= 1
-        return Object(tuple(members), start, at + 1)
-
-    def _array(self, start: int, shape: Shape) -> Array:
-        elements: list[Node] = []
-        self._depth += 1
-        at = self.skip(start + 1)
-        while self._text[at] != "]" or elements:
-            node = self.value(at, shape)
-            elements.append(node)
-            at = self._after(node, "]")
-            if self._text[at] == "]":
-                break
-            at = self.skip(at + 1)
-        self._depth -= 1
-        return Array(tuple(elements), start, at + 1)
-
-    def _after(self, node: Node, closing: str) -> int:
-        """Where the comma or the closing bracket after a member or element stands."""
-        self._take(1)
-        at = self.skip(node.end)
-        if self._text[at] != closing:
-            self._expect(at, ",")
-        return at
-
-    def _check_depth(self, start: int, end: int) -> None:
-        if jsonbounds.is_too_deep(self._text, start, end, MAX_DEPTH - self._depth):
-            raise NotJson("nested too deeply")
-
-    def _take(self, many: int) -> None:
-        self._left -= many
-        if self._left < 0:
-            raise NotJson("too many members to be judged")
-
-    def _expect(self, at: int, character: str) -> None:
-        if self._text[at] != character:
-            raise ValueError(f"expected {character}")
-
-    def skip(self, at: int) -> int:
-        """The first place from `at` on that is no white space."""
-        if self._text[at : at + 1] > " ":
-            return at  # the usual case, and half of the cost of a list otherwise
-        match = _SPACE.match(self._text, at)
-        return match.end() if match else at

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy import jsontext
+from proxy import jsonplaces, jsontext
 from proxy.edits import Edit
-from proxy.jsontext import Array, Listed, NotJson, Number, Object, Opaque, Shape, has_lone_surrogate
+from proxy.jsonplaces import Array, Listed, Object, Opaque, Shape
+from proxy.jsontext import NotJson, Number, has_lone_surrogate
 
 _MARKER = re.compile(rb'"tool(?:s|\xc5\xbf)"|\\u|\0', re.IGNORECASE)
 """No text without it has a member that any reader takes for `tools`: some fold case, and U+017F folds to `s`; some
@@ -103,14 +104,14 @@ def find_lists(data: bytes) -> ToolLists | None:
     if not may_hold_list(data):
         return None
     try:
-        document = jsontext.read(data, _MESSAGES, max_walked=_MAX_WALKED)
+        document = jsonplaces.read(data, _MESSAGES, max_walked=_MAX_WALKED)
     except NotJson as exc:
         raise UnreadableList(str(exc)) from exc
     lists = tuple(_lists(document.root))
     return ToolLists(data, lists) if lists else None
 
 
-def _lists(root: jsontext.Node) -> Iterator[_ToolList]:
+def _lists(root: jsonplaces.Node) -> Iterator[_ToolList]:
     for message in root.elements if isinstance(root, Array) else (root,):
         if not isinstance(message, Object):
             continue
@@ -131,7 +132,7 @@ def _check_names(names: Iterable[str], deciding: Mapping[str, str]) -> None:
         raise UnreadableList("two readers could take its members differently")
 
 
-def _tools(node: jsontext.Node) -> Iterator[_Tool]:
+def _tools(node: jsonplaces.Node) -> Iterator[_Tool]:
     if not isinstance(node, Array):
         raise UnreadableList("`tools` is no array")
     checked: set[tuple[str, ...]] = set()  # most tools of a server have the same members

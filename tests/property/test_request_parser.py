@@ -13,7 +13,7 @@ from proxy import jsontext, replies
 from proxy.errors import InvalidRequest, ParseError
 from proxy.headers import check_mcp_fields
 from proxy.jsonrpc import TOOLS_CALL, Body, Request, Response, parse
-from proxy.jsontext import NotJson, Shape
+from proxy.jsontext import NotJson
 
 Pairs = list[tuple[str, Any]]
 
@@ -171,13 +171,12 @@ def _refuse(constant: str) -> None:
 @example(b"\xef\xbb\xbf{}")
 @example(b"[NaN]")
 def test_the_reader_accepts_what_a_strict_reader_accepts_and_sees_the_same(body: bytes) -> None:
-    walked = Shape({"params": Shape({"_meta": Shape()})}, elements=Shape({"params": Shape()}))
     try:
         expected = json.loads(body.decode("utf-8"), parse_int=str, parse_float=str, parse_constant=_refuse)
     except ValueError:
         expected = NotJson
     try:
-        seen = jsontext.decoded(jsontext.read(body, walked).root)
+        seen = jsontext.decode(body).value
     except NotJson:
         seen = NotJson
 
@@ -190,9 +189,10 @@ def test_an_id_comes_back_as_it_was_sent(value: int | str, ensure_ascii: bool) -
 
     (message,) = parse(f'{{"jsonrpc":"2.0","id":{id_text},"method":"m"}}'.encode()).messages
 
-    assert message == Request(id_text, "m", {})
+    expected = json.dumps(value) if "\\" in id_text else id_text
+    assert message == Request(expected, "m", {})
     answer = replies.error(message.id, -32602, "x")
-    assert id_text.encode() in answer
+    assert expected.encode() in answer
     back = json.loads(answer)["id"]
     assert (type(back), back) == (type(value), value)
 

@@ -3,11 +3,11 @@
 import pytest
 
 from proxy.jsonnumbers import plain
-from proxy.jsontext import Number, Shape, decoded, read
+from proxy.jsontext import Number, decode
 
 
 def test_a_decoded_value_gets_pythons_numbers() -> None:
-    value = decoded(read(b'{"a":[1,-2,3.5,1e2,"4",true,null,{"b":123456789012345678901234567890}]}', Shape()).root)
+    value = decode(b'{"a":[1,-2,3.5,1e2,"4",true,null,{"b":123456789012345678901234567890}]}').value
     assert plain(value) == {"a": [1, -2, 3.5, 100.0, "4", True, None, {"b": 123456789012345678901234567890}]}
     assert [type(item) for item in plain(value)["a"][:4]] == [int, int, float, float]
 
