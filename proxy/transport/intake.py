@@ -15,15 +15,24 @@ async def read_body(request: web.Request, settings: DataPlaneSettings) -> bytes:
     too_large = BodyTooLarge(f"the body is over {limit} bytes")
     if (request.content_length or 0) > limit:
         raise too_large
-    body = bytearray()
+    if request.content.is_eof():  # it came with its head, as small ones do
+        body = request.content.read_nowait()
+        if len(body) > limit:
+            raise too_large
+        return body
     try:
         async with asyncio.timeout(settings.body_timeout_s):
-            async for chunk in request.content.iter_any():
-                body += chunk
-                if len(body) > limit:
-                    raise too_large
+            return await _arrived(request, too_large, limit)
     except TimeoutError as exc:
         raise BodyTimeout("the body did not arrive in time") from exc
+
+
+async def _arrived(request: web.Request, too_large: BodyTooLarge, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            raise too_large
     return bytes(body)
 
 

@@ -60,6 +60,17 @@ def test_an_id_keeps_its_spelling(id_text: str) -> None:
     assert _one(f'{{"jsonrpc":"2.0","id": {id_text} ,"method":"ping"}}'.encode()) == Request(id_text, "ping", {})
 
 
+@pytest.mark.parametrize("level", ['"params":{%s}', '"params":{"_meta":{%s}}', "%s"])
+def test_thousands_of_members_at_the_levels_that_decide_are_refused(level: str) -> None:
+    def body(many: int) -> bytes:
+        members = ",".join(f'"m{number}":1' for number in range(many))
+        return f'{{"jsonrpc":"2.0","id":7,"method":"ping",{level % members}}}'.encode()
+
+    assert isinstance(_one(body(19_900)), Request)
+    with pytest.raises(ParseError, match="too many members"):
+        parse(body(20_000))
+
+
 def test_an_id_in_a_body_with_escapes_keeps_its_meaning() -> None:
     body = rb'{"jsonrpc":"2.0","id":"\u0061\"\ud800","method":"ping"}'
     assert _one(body) == Request(r'"a\"\ud800"', "ping", {})
