@@ -447,7 +447,7 @@ async def test_a_name_may_be_coded(endpoint: Endpoint) -> None:
         ("9" * 5000, b"9" * 5000),
         ('""', b'""'),
         ('"7"', b'"7"'),
-        ('"\\u0061\\/\\ud800"', b'"\\u0061\\/\\ud800"'),
+        ('"\\u0061\\/\\ud800"', b'"a/\\ud800"'),  # escapes: the same meaning
         ('"\u00e9"', '"\u00e9"'.encode()),
     ],
 )
