@@ -23,7 +23,7 @@ WEAVIATE_ENVIRONMENT := PERSISTENCE_DATA_PATH=$(CURDIR)/.cache/weaviate/data CLU
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lock weaviate weaviate-run bench-discovery clean
+.PHONY: help install run test check lock bench weaviate weaviate-run bench-discovery clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ weaviate: $(WEAVIATE) ## build a Weaviate server into .cache (needs Go 1.26; som
 weaviate-run: $(WEAVIATE) ## run it on ports 8480 to 8485, without a key, for development; Ctrl-C ends it
 	@echo "Start Sluicegate with SLUICEGATE_WEAVIATE_URL=http://127.0.0.1:8480 SLUICEGATE_WEAVIATE_GRPC=127.0.0.1:8481" >&2
 	@exec env $(WEAVIATE_ENVIRONMENT) $(WEAVIATE) --host 127.0.0.1 --port 8480 --scheme http
+
+bench: $(VENV)/.development ## measure what the proxy costs, beside nginx where that is installed (Linux, two cores)
+	@$(BIN)/python -m bench.proxying $(BENCH_ARGS)
 
 bench-discovery: $(VENV)/.development ## measure the quality and speed of search
 	@$(BIN)/python -m bench.discovery $(BENCH_ARGS)
