@@ -125,12 +125,12 @@ def charset_is_utf8(fields: Fields) -> bool:
 
 def is_utf8(fields: Fields) -> bool:
     """False when a line has bytes that are not UTF-8: the HTTP library would leave them out on the way on."""
-    return not any(has_lone_surrogate(name + value) for name, value in fields)
+    return not has_lone_surrogate("".join([name + value for name, value in fields]))
 
 
 def holds_control(fields: Fields) -> bool:
     """True when a line has a control character other than a tab."""
-    return any(_CONTROL.search(name + value) for name, value in fields)
+    return _CONTROL.search("".join([name + value for name, value in fields])) is not None
 
 
 def content_coding(fields: Fields) -> str:
@@ -153,8 +153,9 @@ def check_request_fields(fields: Fields) -> None:
             is not UTF-8.
         UnsupportedMedia: a charset other than UTF-8, or a content coding.
     """
+    names = [name.lower() for name, _ in fields]
     for name in _ONCE:
-        if len(values(fields, name)) > 1:
+        if names.count(name) > 1:
             raise BadFields(f"more than one {name} field")  # first-copy and last-copy readers differ
     for option in _listed(fields, "connection"):
         if option in _END_TO_END or option.startswith("mcp-"):

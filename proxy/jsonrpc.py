@@ -78,6 +78,9 @@ _MIRRORED = ("name", "uri", "taskId")
 MAX_MEMBERS = 20_000
 """At the levels that decide, in one body. Each costs a microsecond of everybody's time, and a message has a dozen."""
 
+_SMALL_BYTES = MAX_MEMBERS
+"""A body under it cannot have that many: a member takes several bytes, an element one and its comma."""
+
 
 def parse(body: bytes) -> Body:
     """Read an HTTP body as one message or a batch of them.
@@ -92,7 +95,7 @@ def parse(body: bytes) -> Body:
     """
     try:
         decoded = jsontext.decode(body)
-        _check_size(decoded.pairs)
+        _check_size(len(body), decoded.pairs)
     except NotJson as exc:
         raise ParseError(f"Parse error: {exc}") from exc
     try:
@@ -105,7 +108,9 @@ class _Doubt(Exception):
     """Why this is not one unambiguous message; never quotes it."""
 
 
-def _check_size(pairs: Any) -> None:
+def _check_size(size: int, pairs: Any) -> None:
+    if size < _SMALL_BYTES:
+        return
     messages = pairs if isinstance(pairs, list) else [pairs]
     levels = (level for message in messages for level in _deciding_levels(message))
     if len(messages) + sum(map(len, levels)) > MAX_MEMBERS:

@@ -111,6 +111,8 @@ class HttpDownstream:
     def _fields(self, forward: Forward) -> CIMultiDict[str]:
         """The client's fields, and the server's static credentials where the client sent none of its own."""
         fields = CIMultiDict(forward.fields)
+        if not forward.server.credentials:
+            return fields
         lacking = tuple(template for template in forward.server.credentials if template[0] not in fields)
         fields.extend(self._credentials(replace(forward.server, credentials=lacking)))
         return fields

@@ -5,7 +5,6 @@ that began after the last byte of the body).
 """
 
 import asyncio
-import uuid
 
 import structlog
 from aiohttp import web
@@ -15,11 +14,12 @@ from proxy.errors import PolicyUnknown, ProxyError
 from proxy.exchange import Exchange, RequestHead, known_id
 from proxy.paths import PREFIX, Target, server_path, split_target
 from proxy.ports import DataPlaneSettings, Downstream, Fields, Policies, Reply
+from proxy.transport.about import About
 from proxy.transport.answer import authored, strip_added
 from proxy.transport.intake import key_of, read_body
 from proxy.transport.relay import Relay
 from registry.credentials import key_hash
-from registry.model import Asked
+from registry.model import Asked, Facts
 
 log = structlog.get_logger(__name__)
 
@@ -51,45 +51,42 @@ class DataPlane:
             return authored(replies.NOT_FOUND)
         if request.method not in _METHODS:
             return authored(replies.METHOD_NOT_ALLOWED)
-        with structlog.contextvars.bound_contextvars(request_id=uuid.uuid4().hex, server=path):
-            return await self._served(request, target, path)
+        return await self._served(request, target, About(path))
 
-    async def _served(self, request: web.Request, target: Target, path: str) -> web.StreamResponse:
+    async def _served(self, request: web.Request, target: Target, about: About) -> web.StreamResponse:
         fields: Fields = tuple(request.headers.items())
         try:
             body = await read_body(request, self._settings)
             key = key_of(fields)
-            asked = Asked(None if key is None else key_hash(key), path)
-            exchange = await self._judged(RequestHead(request.method, target.query, fields, key), asked, body)
+            asked = Asked(None if key is None else key_hash(key), about.server)
+            facts = await self._facts(asked, body)
         except ProxyError as error:
-            return _failed(replies.for_error(error), error)
+            return _failed(replies.for_error(error), error, about)
+        about.key_id = facts.key.id if facts.key else None
+        about.server_id = facts.server.server_id if facts.server else None
+        exchange = Exchange(facts, RequestHead(request.method, target.query, fields, key), self._settings)
         outcome = exchange.receive_request(body)
         if isinstance(outcome, Reply):
-            return _refused(outcome)
-        return await Relay(exchange, self._policies, asked, self._closing).run(request, self._downstream.send(outcome))
+            return _refused(outcome, about)
+        relay = Relay(exchange, lambda: self._policies.facts(asked), about, self._closing)
+        return await relay.run(request, self._downstream.send(outcome))
 
-    async def _judged(self, head: RequestHead, asked: Asked, body: bytes) -> Exchange:
+    async def _facts(self, asked: Asked, body: bytes) -> Facts:
         try:
-            facts = await self._policies.facts(asked)
+            return await self._policies.facts(asked)
         except PolicyUnknown as error:
             error.id = known_id(body)
             raise
-        _bind(facts.key.id if facts.key else None, facts.server.server_id if facts.server else None)
-        return Exchange(facts, head, self._settings)
 
 
-def _bind(key_id: str | None, server_id: str | None) -> None:
-    structlog.contextvars.bind_contextvars(key_id=key_id, server_id=server_id)
-
-
-def _refused(reply: Reply) -> web.Response:
+def _refused(reply: Reply, about: About) -> web.Response:
     for refusal in reply.refusals:
-        log.info("exchange.refused", reason=refusal.reason.value, tool=refusal.tool)
+        log.info("exchange.refused", reason=refusal.reason.value, tool=refusal.tool, **about.fields())
     if not reply.refusals:
-        log.info("exchange.rejected", status=reply.status)
+        log.info("exchange.rejected", status=reply.status, **about.fields())
     return authored(reply)
 
 
-def _failed(reply: Reply, error: ProxyError) -> web.Response:
-    log.warning("exchange.failed", status=reply.status, cause=str(error))
+def _failed(reply: Reply, error: ProxyError, about: About) -> web.Response:
+    log.warning("exchange.failed", status=reply.status, cause=str(error), **about.fields())
     return authored(reply)

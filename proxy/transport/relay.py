@@ -20,10 +20,11 @@ from aiohttp.http import HttpVersion11
 from proxy.errors import ProxyError
 from proxy.exchange import Exchange, Held, Mode, ResponseHead
 from proxy.headers import values
-from proxy.ports import DownstreamAnswer, Policies
+from proxy.ports import DownstreamAnswer
+from proxy.transport.about import About
 from proxy.transport.answer import authored, streamed, whole
 from registry.access import Refusal
-from registry.model import Asked
+from registry.model import Facts
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +32,9 @@ _RESET_AT_ONCE = struct.pack("ii", 1, 0)
 """Of SO_LINGER (socket(7)): on, for no time."""
 
 Write = Callable[[bytes], Awaitable[None]]
+
+Fresh = Callable[[], Awaitable[Facts]]
+"""The facts of this exchange, from a read that is young enough for a list that has arrived. Raises PolicyUnknown."""
 
 
 class _AccessLost(Exception):
@@ -44,10 +48,10 @@ class _AccessLost(Exception):
 class Relay:
     """One answer on its way."""
 
-    def __init__(self, exchange: Exchange, policies: Policies, asked: Asked, closing: asyncio.Event) -> None:
+    def __init__(self, exchange: Exchange, fresh: Fresh, about: About, closing: asyncio.Event) -> None:
         self._exchange = exchange
-        self._policies = policies
-        self._asked = asked
+        self._fresh_facts = fresh
+        self._about = about
         self._closing = closing
         self._response: web.StreamResponse | None = None
 
@@ -59,10 +63,10 @@ class Relay:
             async with sending as answer:
                 return await self._relayed(request, answer)
         except ProxyError as error:
-            log.warning("exchange.failed", status=error.status, cause=str(error))
+            log.warning("exchange.failed", status=error.status, cause=str(error), **self._about.fields())
             return self._cut(request) or authored(self._exchange.failed(error))
         except _AccessLost as lost:
-            log.info("exchange.refused", reason=lost.refusal.reason.value, tool=None)
+            log.info("exchange.refused", reason=lost.refusal.reason.value, tool=None, **self._about.fields())
             return self._cut(request) or authored(self._exchange.turned_away(lost.refusal))
 
     async def _relayed(self, request: web.Request, answer: DownstreamAnswer) -> web.StreamResponse:
@@ -79,7 +83,7 @@ class Relay:
             await self._pump(chunks, response.write)
             await response.write_eof()
         except ConnectionResetError:  # the client's: what fails downstream is a ProxyError by now
-            log.debug("exchange.abandoned")
+            log.debug("exchange.abandoned", **self._about.fields())
         return response
 
     async def _collected(self, head: ResponseHead, chunks: AsyncGenerator[bytes, None]) -> web.StreamResponse:
@@ -102,7 +106,7 @@ class Relay:
             await write(await self._fresh(output) if isinstance(output, Held) else output)
 
     async def _fresh(self, held: Held) -> bytes:
-        released = held.release(await self._policies.facts(self._asked))
+        released = held.release(await self._fresh_facts())
         if isinstance(released, Refusal):
             raise _AccessLost(released)
         return released
