@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from config import banner, demo, logs
+from config import banner, collector, demo, logs
 from config.address import Address
 from config.embedded import EmbeddedStore
 from config.environment import load
@@ -106,6 +106,7 @@ async def _serve(settings: Settings, *, with_demo: bool) -> None:
         await stack.enter_async_context(serving(app.web, listener, grace_s=settings.grace_s))
         agent_key = demonstration.agent_key if demonstration else None
         print(banner.greeting(settings, admin_key, agent_key), flush=True)
+        collector.settle()
         await first_of(*(wait() for wait in watched))
 
 
