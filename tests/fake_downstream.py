@@ -5,6 +5,8 @@ Not built on an HTTP library, since it must be able to frame wrongly, stop in th
 
 import asyncio
 import re
+import socket
+import struct
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -80,7 +82,9 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def abort(self) -> None:
-        """Reset the connection."""
+        """Reset the connection; a mere abort would look like an ordinary end."""
+        linger = struct.pack("ii", 1, 0)
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self._transport.abort()
 
     def _next(self) -> None:

@@ -7,27 +7,18 @@ Invariant: takes a `Forward` and nothing else, so that nothing goes downstream w
 
 import asyncio
 import contextlib
-import io
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from types import TracebackType
 
-import aiohttp
-from aiohttp import hdrs
-from multidict import CIMultiDict
 from yarl import URL
 
 from proxy.errors import DownstreamTimeout, DownstreamUnreachable, DownstreamUnusable
 from proxy.ports import Credentials, DataPlaneSettings, Fields, Forward, no_credentials
+from proxy.transport.connection import BadAnswer, Connection, NoAnswer
+from proxy.transport.pool import Origin, Pool
 
-_MAX_FIELD_BYTES = 65_536
-"""Of a header line; tokens and mirrored arguments grow beyond aiohttp's 8 KiB."""
-
-_LARGE_BODY_BYTES = 1 << 20
-"""From here on aiohttp advises against writing a body at once."""
-
-_NOT_ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE)
-"""Fields that aiohttp would add when the client sent none."""
+_NO_LINE = "\r\n\0"
 
 
 class HttpDownstream:
@@ -39,30 +30,15 @@ class HttpDownstream:
     def __init__(self, settings: DataPlaneSettings, credentials: Credentials = no_credentials) -> None:
         self._settings = settings
         self._credentials = credentials
-        self._session: aiohttp.ClientSession | None = None
+        self._pool = Pool()
 
     async def start(self) -> None:
-        """Open the connection pool; connections are made when they are needed."""
-        session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=None, use_dns_cache=False),
-            timeout=aiohttp.ClientTimeout(
-                total=None, connect=self._settings.connect_timeout_s
-            ),  # name look-up and TLS included
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            skip_auto_headers=_NOT_ADDED,
-            trust_env=False,
-            max_line_size=_MAX_FIELD_BYTES,
-            max_field_size=_MAX_FIELD_BYTES,
-        )
-        session._retry_connection = False  # a GET or DELETE must not run twice; aiohttp has no public switch for it
-        self._session = session
+        """Open nothing yet: connections are made when they are needed."""
+        self._pool.start()
 
     async def close(self) -> None:
-        """End all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        """End all connections that are idle; whoever has one ends it."""
+        await self._pool.close()
 
     async def __aenter__(self) -> "HttpDownstream":
         await self.start()
@@ -76,76 +52,88 @@ class HttpDownstream:
     @contextlib.asynccontextmanager
     async def send(self, forward: Forward) -> AsyncIterator["Answer"]:
         """As `proxy.ports.Downstream.send`."""
-        response = await self._answered(forward)
-        try:
-            yield Answer(response)
-        finally:
-            response.close()  # ends the connection, unless the body was read to its end and it is back in the pool
-
-    async def _answered(self, forward: Forward) -> aiohttp.ClientResponse:
+        url = target_url(forward)
+        origin = Origin(url.raw_host or "", url.port or 0, url.scheme == "https")
+        request = self._request(forward, url)  # before a connection is made: it may be refused
         try:
             async with asyncio.timeout(self._settings.downstream_timeout_s):
-                return await self._request(forward)
-        except aiohttp.ClientConnectorError as exc:  # name look-up included
-            raise DownstreamUnreachable("the downstream cannot be reached") from exc
-        except aiohttp.ConnectionTimeoutError as exc:
-            raise DownstreamUnreachable("the downstream did not take the connection in time") from exc
+                connection = await self._taken(origin)
+                await _answered(connection, request)
         except TimeoutError as exc:
             raise DownstreamTimeout("the downstream gave no answer in time") from exc
-        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as exc:
-            raise DownstreamUnreachable("the downstream ended the connection without an answer") from exc
-        except (aiohttp.ClientError, ValueError) as exc:  # ValueError: a field that cannot be put on the wire
-            raise DownstreamUnusable("the downstream's answer is not HTTP that can be passed on") from exc
+        try:
+            yield Answer(connection)
+        finally:
+            self._pool.put(origin, connection)  # ended unless the body was read to its end
 
-    async def _request(self, forward: Forward) -> aiohttp.ClientResponse:
-        if self._session is None:
-            raise RuntimeError("not started")
-        return await self._session.request(
-            forward.method,
-            target_url(forward),
-            headers=self._fields(forward),
-            data=_payload(forward.body),
-            allow_redirects=False,
-        )
+    async def _taken(self, origin: Origin) -> Connection:
+        try:
+            return await self._pool.take(origin, self._settings.connect_timeout_s)
+        except TimeoutError as exc:
+            raise DownstreamUnreachable("the downstream did not take the connection in time") from exc
+        except (OSError, UnicodeError) as exc:  # name look-up and TLS included; a name that cannot be one
+            raise DownstreamUnreachable("the downstream cannot be reached") from exc
 
-    def _fields(self, forward: Forward) -> CIMultiDict[str]:
+    def _request(self, forward: Forward, url: URL) -> bytes:
+        """The whole request. Raises DownstreamUnusable when a field cannot be put on the wire."""
+        lines = [f"{forward.method} {url.raw_path_qs} HTTP/1.1", f"Host: {_host_of(url)}"]
+        lines += [f"{name}: {value}" for name, value in self._fields(forward)]
+        if forward.body is not None:
+            lines.append(f"Content-Length: {len(forward.body)}")
+        if any(char in line for line in lines for char in _NO_LINE):
+            raise DownstreamUnusable("a header field for the downstream cannot be put on the wire")
+        head = "\r\n".join((*lines, "", ""))
+        return head.encode("utf-8", "surrogateescape") + (forward.body or b"")
+
+    def _fields(self, forward: Forward) -> Fields:
         """The client's fields, and the server's static credentials where the client sent none of its own."""
-        fields = CIMultiDict(forward.fields)
         if not forward.server.credentials:
-            return fields
-        lacking = tuple(template for template in forward.server.credentials if template[0] not in fields)
-        fields.extend(self._credentials(replace(forward.server, credentials=lacking)))
-        return fields
+            return forward.fields
+        given = {name.lower() for name, _ in forward.fields}
+        lacking = tuple(template for template in forward.server.credentials if template[0].lower() not in given)
+        return (*forward.fields, *self._credentials(replace(forward.server, credentials=lacking)))
 
 
-def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
-    """A large body is written in pieces, so that it does not hold up everybody else."""
-    return io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY_BYTES else body
+async def _answered(connection: Connection, request: bytes) -> None:
+    try:
+        await connection.answered(request)
+    except NoAnswer as exc:
+        raise DownstreamUnreachable("the downstream ended the connection without an answer") from exc
+    except BadAnswer as exc:
+        raise DownstreamUnusable(str(exc)) from exc
+    except BaseException:
+        connection.close()  # nobody waits any more: the client has gone, or the time is up
+        raise
 
 
 class Answer:
     """`proxy.ports.DownstreamAnswer`."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     @property
     def status(self) -> int:
         """The HTTP status code."""
-        return self._response.status
+        return self._connection.status
 
     @property
     def fields(self) -> Fields:
         """All header lines, in order."""
-        return tuple(self._response.headers.items())
+        return self._connection.fields
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives. Raises DownstreamUnusable when it ends before its framing says."""
         try:
-            async for chunk in self._response.content.iter_any():
+            while chunk := await self._connection.chunk():
                 yield chunk
-        except (aiohttp.ClientError, OSError) as exc:
-            raise DownstreamUnusable("the downstream's answer ended too early") from exc
+        except BadAnswer as exc:
+            raise DownstreamUnusable(str(exc)) from exc
+
+
+def _host_of(url: URL) -> str:
+    host = f"[{url.raw_host}]" if ":" in (url.raw_host or "") else url.raw_host
+    return f"{host}" if url.is_default_port() else f"{host}:{url.port}"
 
 
 def target_url(forward: Forward) -> URL:
