@@ -9,7 +9,9 @@ Files:
     private     files that only their owner may read
     leftover    ends a store that an earlier run of ours left behind
     embedded    the embedded store as a child process
-    wiring      composition root: settings and a store in, an application out
+    wiring      composition root: settings and a store in, applications out
+    tls         certificate and key files
+    connections connections of clients, within limits
     serve       listens, serves, stops
     demo        the demonstration downstream as a child process, registered
     banner      what a person reads at the start

@@ -20,6 +20,8 @@ def greeting(settings: Settings, first_key: str | None, agent_key: str | None) -
         agent_key: the agent's key of the demonstration; None without a demonstration.
     """
     parts = [f"Sluicegate is ready on {settings.base_url}"]
+    if settings.admin_listen is not None:
+        parts += [f"Owners and operators reach it on {settings.api_url}"]
     if agent_key is not None:
         parts += [_client(f"{settings.base_url}/proxy/demo", agent_key)]
         parts += [f"The same key finds and runs the tools of every server that it may see at {settings.base_url}/mcp"]
@@ -39,7 +41,7 @@ def _admin(settings: Settings, key: str | None, *, demo: bool) -> str:
     own = settings.bootstrap_admin_key is not None
     if not demo:
         return "The admin key is that of SLUICEGATE_BOOTSTRAP_ADMIN_KEY." if own else _once(_indented(key))
-    command = _curl(settings.base_url, _GIVEN if own else key)
+    command = _curl(settings.api_url, _GIVEN if own else key)
     return f"For the owner, to switch a tool off:\n\n{command}" if own else _once(command, " It switches a tool off:")
 
 
@@ -47,8 +49,8 @@ def _once(text: str, more: str = "") -> str:
     return f"The admin key, shown this once; keep it.{more}\n\n{text}"
 
 
-def _curl(base_url: str, key: str) -> str:
-    address = shlex.quote(f"{base_url}/api/v1/servers/%2Fdemo/tools")
+def _curl(api_url: str, key: str) -> str:
+    address = shlex.quote(f"{api_url}/api/v1/servers/%2Fdemo/tools")
     lines = (
         f"curl -X PATCH {address} \\",
         f'  -H "Authorization: Bearer {key}" \\',

@@ -1,5 +1,6 @@
 """The kinds of values that settings have, each with its one sentence for a value that makes no sense."""
 
+import ipaddress
 import re
 from typing import Annotated, Any
 
@@ -21,7 +22,20 @@ def _well_formed_key(key: SecretStr) -> SecretStr:
     return key
 
 
+def _network(name: str) -> "Network":
+    try:
+        return ipaddress.ip_network(name)
+    except ValueError:
+        raise ValueError(f"must be IP addresses or networks, like 10.0.0.0/8; {name!r} is neither") from None
+
+
+def _networks(value: Any) -> Any:
+    return [_network(str(name)) for name in _names(value)]
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_names)]
+Networks = Annotated[frozenset[Network], NoDecode, BeforeValidator(_networks)]
 
 
 def _matching(pattern: str, sentence: str) -> AfterValidator:
@@ -43,4 +57,5 @@ Listen = Annotated[Address, NoDecode, BeforeValidator(Address.parse)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Staleness = Annotated[float, Field(ge=0, le=3_600, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1_024, le=1 << 30)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Key = Annotated[SecretStr, AfterValidator(_well_formed_key)]

@@ -7,6 +7,7 @@ sense. Why, in one sentence, is the last thing on standard error.
 import asyncio
 import contextlib
 import importlib.metadata
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -16,11 +17,13 @@ import typer
 
 from config import banner, collector, demo, logs
 from config.address import Address
+from config.connections import Limits
 from config.embedded import EmbeddedStore
 from config.environment import load
 from config.errors import SettingsInvalid, StartFailed
 from config.serve import first_of, listen, serving, until_signalled
 from config.settings import Settings
+from config.tls import for_listeners
 from config.wiring import App, build
 from registry.cli import mirror
 from registry.errors import RegistryError, StoreUnusable
@@ -89,8 +92,8 @@ def _give_up(sentence: str, exit_code: int) -> NoReturn:
 async def _serve(settings: Settings, *, with_demo: bool) -> None:
     watched: list[Callable[[], Awaitable[None]]] = [_for_ever]
     async with contextlib.AsyncExitStack() as stack:
-        listener = stack.enter_context(listen(settings.listen))
-        settings = _with_port(settings, listener.getsockname()[1])
+        tls = for_listeners(settings)
+        listener, admin_listener, settings = _listening(stack, settings)
         url = settings.mongodb_url.get_secret_value() if settings.mongodb_url else None
         if url is None:
             embedded = await stack.enter_async_context(EmbeddedStore(settings.data_dir))
@@ -103,15 +106,31 @@ async def _serve(settings: Settings, *, with_demo: bool) -> None:
         if demonstration is not None:
             await demo.introduce(app, demonstration)
             watched.append(demonstration.child.exited)
-        await stack.enter_async_context(serving(app.web, listener, grace_s=settings.grace_s))
+        more = [(app.admin, admin_listener)] if app.admin and admin_listener else []
+        limits = Limits.of(settings)
+        await stack.enter_async_context(
+            serving(app.web, listener, *more, grace_s=settings.grace_s, limits=limits, tls=tls)
+        )
         agent_key = demonstration.agent_key if demonstration else None
         print(banner.greeting(settings, admin_key, agent_key), flush=True)
         collector.settle()
         await first_of(*(wait() for wait in watched))
 
 
-def _with_port(settings: Settings, port: int) -> Settings:
-    return settings.model_copy(update={"listen": Address(settings.listen.host, port)})
+def _listening(
+    stack: contextlib.AsyncExitStack, settings: Settings
+) -> tuple[socket.socket, socket.socket | None, Settings]:
+    """The listeners, that for clients first, and the settings with the ports that they really took."""
+    listener = stack.enter_context(listen(settings.listen))
+    settings = settings.model_copy(update={"listen": _taken(settings.listen, listener)})
+    if settings.admin_listen is None:
+        return listener, None, settings
+    admin = stack.enter_context(listen(settings.admin_listen, "SLUICEGATE_ADMIN_LISTEN"))
+    return listener, admin, settings.model_copy(update={"admin_listen": _taken(settings.admin_listen, admin)})
+
+
+def _taken(address: Address, listener: socket.socket) -> Address:
+    return Address(address.host, listener.getsockname()[1])
 
 
 @contextlib.asynccontextmanager

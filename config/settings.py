@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from yarl import URL
 
 from config.address import Address
-from config.kinds import Bytes, Collection, Key, Listen, Names, Seconds, Staleness, Vectorizer
+from config.kinds import Bytes, Collection, Count, Key, Listen, Names, Networks, Seconds, Staleness, Vectorizer
 
 PREFIX = "SLUICEGATE_"
 
@@ -27,7 +27,15 @@ class Settings(BaseSettings):
     listen: Listen = Field(
         default=Address("127.0.0.1", 8470), description="IP address and port; port 0 takes a free one"
     )
-    public_url: str | None = Field(default=None, description="how clients reach us; default http://LISTEN")
+    public_url: str | None = Field(default=None, description="how clients reach us; default http(s)://LISTEN")
+    admin_listen: Listen | None = Field(
+        default=None, description="IP address and port for API and console alone; default: they are on `listen`"
+    )
+    tls_cert_file: Path | None = Field(default=None, description="PEM file: our certificate, then its chain")
+    tls_key_file: Path | None = Field(default=None, description="PEM file: its key, without a password")
+    trusted_proxies: Networks = Field(
+        default=frozenset(), description="addresses and networks whose X-Forwarded-* fields count, comma separated"
+    )
     mongodb_url: SecretStr | None = Field(default=None, description="a replica set; default: the embedded store (`up`)")
     data_dir: Path = Field(default=Path(".sluicegate"), description="folder of the embedded store and of `up`")
     bootstrap_admin_key: Key | None = Field(
@@ -47,6 +55,12 @@ class Settings(BaseSettings):
     )
     allowed_hosts: Names = Field(default=frozenset(), description="further Host values, comma separated")
     allowed_origins: Names = Field(default=frozenset(), description="further Origin values, comma separated")
+    max_head_bytes: Bytes = Field(default=128 << 10, description="largest head of a request, all its lines together")
+    max_fields: Count = Field(default=100, description="most header lines of a request")
+    head_timeout_s: Seconds = Field(default=20, description="how long a new connection's first request head may take")
+    idle_timeout_s: Seconds = Field(default=120, description="how long a connection may wait for its next request")
+    max_connections: Count = Field(default=10_000, description="most connections to each listener")
+    max_streams_per_key: Count = Field(default=1_000, description="most streams that one key may hold open")
     max_body_bytes: Bytes = Field(default=4 << 20, description="largest request body")
     body_timeout_s: Seconds = Field(default=30, description="how long a request body may take to arrive")
     max_event_bytes: Bytes = Field(
@@ -133,6 +147,14 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}WEAVIATE_EXISTING_COLLECTION: must be another one than that which we make")
         return self
 
+    @model_validator(mode="after")
+    def _certificate_with_key(self) -> "Settings":
+        names = ("tls_cert_file", "tls_key_file")
+        missing = [name for name in names if getattr(self, name) is None]
+        if len(missing) == 1:
+            raise ValueError(f"{PREFIX}{missing[0].upper()}: must be set too; a certificate and its key go together")
+        return self
+
     @property
     def weaviate_grpc_address(self) -> str:
         """HOST:PORT of Weaviate's gRPC."""
@@ -141,18 +163,39 @@ class Settings(BaseSettings):
     @property
     def base_url(self) -> str:
         """How clients reach us, without a trailing slash."""
-        return self.public_url or f"http://{self.listen}"
+        return self.public_url or self._url_of(self.listen)
+
+    @property
+    def api_url(self) -> str:
+        """How owners and operators reach the API, without a trailing slash."""
+        return self._url_of(self.admin_listen) if self.admin_listen else self.base_url
+
+    def _url_of(self, address: Address) -> str:
+        return f"{'https' if self.tls_cert_file else 'http'}://{address}"
 
     @property
     def hosts(self) -> frozenset[str]:
         """Host names that a request may name, without a port, lower case; IPv6 in brackets."""
-        own = {"localhost", "127.0.0.1", "[::1]", self.listen.url_host, _host_of(self.base_url)}
+        return self._hosts_of(self.listen, self.base_url)
+
+    @property
+    def admin_hosts(self) -> frozenset[str]:
+        """The same on the admin listener."""
+        return self._hosts_of(self.admin_listen or self.listen, self.api_url)
+
+    def _hosts_of(self, address: Address, url: str) -> frozenset[str]:
+        own = {"localhost", "127.0.0.1", "[::1]", address.url_host, _host_of(url)}
         return frozenset(own | {name.lower() for name in self.allowed_hosts})
 
     @property
     def origins(self) -> frozenset[str]:
         """Origins that a browser may come from: our own, and those allowed by name."""
         return frozenset({str(URL(self.base_url).origin()), *self.allowed_origins})
+
+    @property
+    def admin_origins(self) -> frozenset[str]:
+        """The same on the admin listener."""
+        return frozenset({str(URL(self.api_url).origin()), *self.allowed_origins})
 
 
 def _host_of(url: str) -> str:

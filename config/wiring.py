@@ -1,11 +1,11 @@
-"""The composition root: settings and a store in, an application out.
+"""The composition root: settings and a store in, applications out.
 
 Source: LAYOUT (walk-through 4). Nothing is decided here; every collaborator is made once and handed on. Tests call
 `build` with the in-memory store, the command with the real one.
 """
 
 import importlib.metadata
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from aiohttp import web
 
 from config import background, bridges, operations
 from config.authority import Authority
+from config.connections import bounded_head
 from config.environment import credential_values
 from config.search import Search
 from config.settings import Settings
@@ -36,6 +37,7 @@ from registry.refresh import Refresher
 from registry.servers import Servers
 from registry.tools import Tools
 
+WebApplication = web.Application
 Context = Callable[[web.Application], AsyncIterator[None]]
 
 
@@ -85,16 +87,21 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What `build` made: the web application, and what a start needs besides."""
+    """What `build` made: the web applications, and what a start needs besides.
 
-    web: web.Application
+    `web` is for clients, and opens and closes what both live off. `admin` is for owners and operators, where it has an
+    address of its own; None: `web` serves them too.
+    """
+
+    web: WebApplication
+    admin: WebApplication | None
     keys: Keys
     ledger: Ledger
     refresher: Refresher
 
 
 def build(settings: Settings, store: Store) -> App:
-    """Make the application. It opens nothing before it is started and closes what it opened when it is cleaned up."""
+    """Make the applications. They open nothing before `web` is started; it closes all when it is cleaned up."""
     authority = Authority(settings, store.policies, store.ledger, store.feed)
     fresh, ledger = authority.fresh, authority.ledger
     variables = credential_values()
@@ -110,15 +117,36 @@ def build(settings: Settings, store: Store) -> App:
         mirrors=search.mirrors,
         public_url=settings.base_url,
     )
-    guarded = operations.except_health(guard(settings.hosts, settings.origins))
-    app = web.Application(middlewares=[operations.json_errors, guarded])
-    app.add_routes(operations.routes(store.health, search.discovery, timeout_s=settings.policy_timeout_s))
-    app.add_subapp("/api/v1", application(services))
+    health = operations.routes(store.health, search.discovery, timeout_s=settings.policy_timeout_s)
+    app, admin = _applications(settings, health)
+    _mount_management(app if admin is None else admin, services)
     app.cleanup_ctx.append(_background(search, authority))
     policies = bridges.FactPolicies(authority.facts)
     _mount_data_plane(app, settings, policies, variables)
     _mount_gateway(app, settings, policies, search.discovery, variables)
-    return App(app, keys, ledger, refresher)
+    return App(app, admin, keys, ledger, refresher)
+
+
+def _applications(settings: Settings, health: Sequence[web.RouteDef]) -> tuple[web.Application, web.Application | None]:
+    app = _application(settings, settings.hosts, settings.origins, health)
+    if settings.admin_listen is None:
+        return app, None
+    return app, _application(settings, settings.admin_hosts, settings.admin_origins, health)
+
+
+def _application(
+    settings: Settings, hosts: frozenset[str], origins: frozenset[str], health: Sequence[web.RouteDef]
+) -> web.Application:
+    """What every listener has: bounds, the checks of Host and Origin, and health."""
+    guarded = operations.except_health(guard(hosts, origins, settings.trusted_proxies))
+    app = web.Application(middlewares=[operations.json_errors, bounded_head(settings.max_head_bytes), guarded])
+    app.add_routes(health)
+    return app
+
+
+def _mount_management(app: web.Application, services: Services) -> None:
+    """What moves to the admin listener where there is one: all that is for owners and operators."""
+    app.add_subapp("/api/v1", application(services))
 
 
 def _background(search: Search, authority: Authority) -> Context:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +59,9 @@ class Client:
         self.writer = writer
 
     @classmethod
-    async def connect(cls, port: int) -> "Client":
-        """Open a connection."""
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 24))
+    async def connect(cls, port: int, tls: ssl.SSLContext | None = None) -> "Client":
+        """Open a connection; with `tls` to https."""
+        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 24, ssl=tls))
 
     async def __aenter__(self) -> "Client":
         return self

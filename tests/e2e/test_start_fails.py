@@ -52,6 +52,28 @@ async def test_a_port_in_use_is_exit_code_1_and_one_sentence_before_anything_is_
     assert not (tmp_path / "data").exists()
 
 
+async def test_an_admin_port_in_use_is_exit_code_1_and_one_sentence_that_names_its_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = await _fails("up", admin_listen=f"127.0.0.1:{port}", data_dir=tmp_path / "data")
+
+    assert (ended.code, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"Cannot listen on 127.0.0.1:{port}: Address already in use; "
+        "end what uses it, or set SLUICEGATE_ADMIN_LISTEN to another address.\n"
+    )
+    assert not (tmp_path / "data").exists()
+
+
+async def test_a_certificate_that_cannot_be_read_is_exit_code_1_and_one_sentence(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.pem"
+    ended = await _fails("up", tls_cert_file=missing, tls_key_file=missing, data_dir=tmp_path / "data")
+
+    assert (ended.code, ended.stdout) == (1, "")
+    assert ended.stderr == f"SLUICEGATE_TLS_CERT_FILE: {missing} cannot be read: No such file or directory.\n"
+    assert not (tmp_path / "data").exists()
+
+
 async def test_a_store_that_is_no_replica_set_is_exit_code_1_and_one_sentence(tmp_path: Path) -> None:
     with running_store(tmp_path, "--standalone") as store:
         ended = await _fails("serve", mongodb_url=f"mongodb://127.0.0.1:{store.port}/sluicegate")

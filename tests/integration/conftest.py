@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from config.connections import Limits
 from config.serve import listen, serving
 from config.settings import Settings
+from config.tls import for_listeners
 from config.wiring import build
 from registry.entries import Server
 from registry.memory import MemoryStore
@@ -50,7 +52,7 @@ async def running(downstream: FakeDownstream, **settings: Any) -> AsyncIterator[
     chosen = Settings.model_validate({"listen": "127.0.0.1:0", "embeddings": "none", **settings})
     app = build(chosen, store)
     listener = listen(chosen.listen)
-    async with serving(app.web, listener, grace_s=1):
+    async with serving(app.web, listener, grace_s=1, limits=Limits.of(chosen), tls=for_listeners(chosen)):
         yield Plane(listener.getsockname()[1], app.web, store, downstream)
 
 

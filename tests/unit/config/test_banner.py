@@ -53,3 +53,15 @@ def test_without_a_demonstration_there_is_the_address_and_the_key() -> None:
     assert "http://127.0.0.1:8470" in text
     assert ADMIN in text
     assert "demo" not in text
+
+
+def test_the_command_for_the_owner_goes_to_the_admin_listener() -> None:
+    settings = Settings.model_validate({"admin_listen": "127.0.0.1:8471", "public_url": "https://mcp.example.com"})
+
+    text = greeting(settings, ADMIN, AGENT)
+
+    assert (
+        "Sluicegate is ready on https://mcp.example.com\n\nOwners and operators reach it on http://127.0.0.1:8471"
+        in text
+    )
+    assert "curl -X PATCH http://127.0.0.1:8471/api/v1/servers/%2Fdemo/tools" in text

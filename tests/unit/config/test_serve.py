@@ -82,6 +82,36 @@ async def test_a_port_that_is_taken_is_one_sentence() -> None:
             listen(address)
 
 
+async def test_a_port_that_is_taken_names_the_setting_of_its_address() -> None:
+    with (
+        listen(ANY) as taken,
+        pytest.raises(StartFailed, match=r"or set SLUICEGATE_ADMIN_LISTEN to another address\.$"),
+    ):
+        listen(Address(*taken.getsockname()[:2]), "SLUICEGATE_ADMIN_LISTEN")
+
+
+async def test_nothing_is_accepted_on_any_listener_while_one_waits_for_its_calls() -> None:
+    slow, other, listener, more = Slow(), web.Application(), listen(ANY), listen(ANY)
+    refused: list[type[Exception]] = []
+
+    async def try_again(_app: web.Application) -> None:
+        for url in urls:
+            try:
+                await _call(url)
+            except aiohttp.ClientConnectionError as exc:
+                refused.append(type(exc))
+
+    urls = [_url(one) for one in (listener, more)]
+    other.on_shutdown.append(try_again)
+    async with serving(other, listener, (slow.app, more), grace_s=5):
+        call = asyncio.create_task(_call(urls[1]))
+        await slow.entered.wait()
+        slow.let_go.set()
+
+    assert await call == "done"
+    assert refused == [aiohttp.ClientConnectorError, aiohttp.ClientConnectorError]
+
+
 async def test_an_address_of_another_machine_is_one_sentence() -> None:
     with pytest.raises(StartFailed, match=r"^Cannot listen on 192\.0\.2\.1:0: "):
         listen(Address("192.0.2.1", 0))

@@ -1,5 +1,6 @@
 """Settings: defaults, sources in their order, and one clear line per bad value."""
 
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,10 @@ def test_the_option_wins_over_the_variable_that_names_a_file(tmp_path: Path, mon
         ("LIST_TTL_MS", "-1", "must be greater than or equal to 0"),
         ("LOG_FORMAT", "xml", "must be 'auto', 'console' or 'json'"),
         ("PUBLIC_URL", "ftp://a", "must be an http or https address without query, like https://mcp.example.com"),
+        ("ADMIN_LISTEN", "8471", "must be an IP address and a port, like 127.0.0.1:8470 or [::1]:8470"),
+        ("MAX_FIELDS", "0", "must be greater than or equal to 1"),
+        ("TRUSTED_PROXIES", "::1, nginx", "must be IP addresses or networks, like 10.0.0.0/8; 'nginx' is neither"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "must be IP addresses or networks, like 10.0.0.0/8; '10.0.0.1/8' is neither"),
         ("MONGODB_URL", "http://a", "must begin with mongodb:// or mongodb+srv://"),
         ("BOOTSTRAP_ADMIN_KEY", "sg_short", "must be sg_ and 43 base64url characters (256 random bits)"),
     ],
@@ -112,6 +117,42 @@ def test_a_bad_value_is_one_line_that_names_its_variable(
 
     assert str(caught.value) == f"SLUICEGATE_{variable}: {line}"
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("given", "missing"), [("CERT", "KEY"), ("KEY", "CERT")])
+def test_a_certificate_without_its_key_is_one_line_and_so_is_the_reverse(
+    given: str, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"SLUICEGATE_TLS_{given}_FILE", "file.pem")
+
+    with pytest.raises(SettingsInvalid) as caught:
+        load()
+
+    assert str(caught.value) == (
+        f"SLUICEGATE_TLS_{missing}_FILE: must be set too; a certificate and its key go together"
+    )
+
+
+def test_with_a_certificate_clients_reach_us_by_https() -> None:
+    settings = Settings.model_validate({"tls_cert_file": "c.pem", "tls_key_file": "k.pem", "admin_listen": "[::1]:1"})
+
+    assert (settings.base_url, settings.api_url) == ("https://127.0.0.1:8470", "https://[::1]:1")
+    assert (settings.origins, settings.admin_origins) == ({"https://127.0.0.1:8470"}, {"https://[::1]:1"})
+
+
+def test_the_admin_listener_is_known_by_its_own_names() -> None:
+    given = {"public_url": "https://mcp.example.com", "admin_listen": "10.0.0.5:8471", "allowed_hosts": "ops.example"}
+    settings = Settings.model_validate(given)
+
+    assert settings.admin_hosts == {"ops.example", "10.0.0.5", "localhost", "127.0.0.1", "[::1]"}
+    assert settings.hosts == {"ops.example", "mcp.example.com", "localhost", "127.0.0.1", "[::1]"}
+    assert Settings().api_url == Settings().base_url
+
+
+def test_trusted_proxies_are_addresses_and_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICEGATE_TRUSTED_PROXIES", "10.0.0.0/8, ::1")
+
+    assert load().trusted_proxies == {ip_network("10.0.0.0/8"), ip_network("::1")}
 
 
 def test_two_bad_values_are_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from config.address import Address
 from config.serve import listen, serving
@@ -112,3 +113,66 @@ async def test_a_foreign_origin_is_403_everywhere(path: str, http: aiohttp.Clien
 
 async def test_a_probe_needs_no_known_host(http: aiohttp.ClientSession) -> None:
     assert (await _get(http, "/readyz", Host="10.1.2.3:8470"))[0] == 200
+
+
+async def _statuses(app: web.Application | None, hosts: str, *paths: str) -> list[int]:
+    assert app is not None
+    with listen(Address("127.0.0.1", 0)) as listener:
+        base, fields = f"http://127.0.0.1:{listener.getsockname()[1]}", {"Host": hosts}
+        async with serving(app, listener, grace_s=1), aiohttp.ClientSession(base) as session:
+            answers = [await session.get(path, headers=fields) for path in paths]
+            return [answer.status for answer in answers]
+
+
+PATHS = ("/api/v1/servers", "/proxy/demo", "/mcp", "/healthz", "/readyz")
+
+
+async def test_without_an_admin_listener_everything_is_on_the_one(store: MemoryStore) -> None:
+    app = build(Settings(), store)
+
+    assert app.admin is None
+    assert await _statuses(app.web, "localhost", *PATHS) == [401, 401, 405, 200, 200]
+
+
+async def test_with_an_admin_listener_the_api_is_there_alone_and_the_rest_is_not(store: MemoryStore) -> None:
+    settings = Settings(admin_listen=Address("127.0.0.1", 1))
+
+    assert await _statuses(build(settings, store).web, "localhost", *PATHS) == [404, 401, 405, 200, 200]
+    assert await _statuses(build(settings, store).admin, "localhost", *PATHS) == [401, 404, 404, 200, 200]
+
+
+async def test_the_admin_listener_has_its_own_names(store: MemoryStore) -> None:
+    settings = Settings(admin_listen=Address("10.0.0.5", 1), public_url="https://mcp.example.com")
+
+    for host, on_web, on_admin in (("mcp.example.com", 404, 421), ("10.0.0.5", 421, 401)):
+        assert await _statuses(build(settings, store).web, host, "/api/v1/me") == [on_web]
+        assert await _statuses(build(settings, store).admin, host, "/api/v1/me") == [on_admin]
+
+
+async def test_two_listeners_share_one_set_of_use_cases_that_is_opened_and_closed_once(store: MemoryStore) -> None:
+    app = build(Settings(admin_listen=Address("127.0.0.1", 1)), store)
+    assert app.admin is not None
+    opened: list[str] = []
+
+    async def note(_app: web.Application) -> AsyncIterator[None]:
+        opened.append("opened")
+        yield
+        opened.append("closed")
+
+    app.web.cleanup_ctx.append(note)
+    app.admin.on_shutdown.append(lambda _app: _appended(opened, "admin ended"))
+    await app.keys.bootstrap(ADMIN)
+    fields = {"Authorization": f"Bearer {ADMIN}"}
+    with listen(Address("127.0.0.1", 0)) as first, listen(Address("127.0.0.1", 0)) as second:
+        urls = [f"http://127.0.0.1:{listener.getsockname()[1]}" for listener in (first, second)]
+        async with serving(app.web, first, (app.admin, second), grace_s=1), aiohttp.ClientSession() as http:
+            made = await http.post(f"{urls[1]}/api/v1/keys", json={"name": "one"}, headers=fields)
+            key = (await made.json())["key"]
+            told = await http.post(f"{urls[0]}/mcp", json=CALL, headers={"Authorization": f"Bearer {key}"})
+            assert (made.status, told.status) == (201, 200)
+
+    assert opened == ["opened", "admin ended", "closed"]
+
+
+async def _appended(to: list[str], what: str) -> None:
+    to.append(what)
