@@ -72,15 +72,23 @@ class DownstreamCaller:
             raise DownstreamUnusable(str(exc)) from exc
 
 
-def for_registry(values: Mapping[str, str], *, names_variable: bool) -> Callable[[ServerPolicy], Mapping[str, str]]:
-    """A server's static credentials, for the registry's edges: raises DownstreamFailed when one is not set.
+def for_registry(
+    values: Mapping[str, str], pseudonym: str, *, names_variable: bool
+) -> Callable[[ServerPolicy], Mapping[str, str]]:
+    """A server's header fields, for the registry's edges: its static credentials, and `Via`.
 
-    `names_variable`: the error goes to those who set it, not to those who call tools.
+    It raises DownstreamFailed when a credential is not set. What is asked from here begins with us, and still says so:
+    a downstream that leads back to us is known by it.
+
+    Args:
+        values: the variables that credentials may name.
+        pseudonym: how this deployment calls itself.
+        names_variable: the error goes to those who set it, not to those who call tools.
     """
 
     def fields(policy: ServerPolicy) -> Mapping[str, str]:
         try:
-            return dict(references.filled(policy.credentials, values))
+            return {**dict(references.filled(policy.credentials, values)), "Via": f"1.1 {pseudonym}"}
         except references.Unset as exc:
             which = f": {exc}" if names_variable else ""
             raise DownstreamFailed(f"a credential of this server is missing{which}") from exc

@@ -80,6 +80,11 @@ class Store(Protocol):
         ...
 
     @property
+    def deployment_id(self) -> str:
+        """The same for all who use this store, and for nobody else: twelve hexadecimal digits."""
+        ...
+
+    @property
     def leases(self) -> LeaseStore:
         """Which replica mirrors."""
         ...
@@ -104,8 +109,10 @@ def build(settings: Settings, store: Store) -> App:
     """Make the applications. They open nothing before `web` is started; it closes all when it is cleaned up."""
     authority = Authority(settings, store.policies, store.ledger, store.feed)
     fresh, ledger = authority.fresh, authority.ledger
-    variables = credential_values()
-    refresher = Refresher(ledger, McpCatalogue(bridges.for_registry(variables, names_variable=True)), store.servers)
+    variables, limits = credential_values(), _limits(settings, store.deployment_id)
+    refresher = Refresher(
+        ledger, McpCatalogue(bridges.for_registry(variables, limits.pseudonym, names_variable=True)), store.servers
+    )
     keys = Keys(ledger, store.keys, fresh)
     search = Search(settings, store.servers, store.leases, authority)
     services = Services(
@@ -122,8 +129,8 @@ def build(settings: Settings, store: Store) -> App:
     _mount_management(app if admin is None else admin, services)
     app.cleanup_ctx.append(_background(search, authority))
     policies = bridges.FactPolicies(authority.facts)
-    _mount_data_plane(app, settings, policies, variables)
-    _mount_gateway(app, settings, policies, search.discovery, variables)
+    _mount_data_plane(app, limits, policies, variables)
+    _mount_gateway(app, settings, limits, policies, search.discovery, variables)
     return App(app, admin, keys, ledger, refresher)
 
 
@@ -160,9 +167,8 @@ def _background(search: Search, authority: Authority) -> Context:
 
 
 def _mount_data_plane(
-    app: web.Application, settings: Settings, policies: Policies, variables: Mapping[str, str]
+    app: web.Application, limits: DataPlaneSettings, policies: Policies, variables: Mapping[str, str]
 ) -> None:
-    limits = _limits(settings)
     downstream = HttpDownstream(limits, bridges.for_proxy(variables))
     DataPlane(policies, downstream, limits).mount(app)
 
@@ -177,12 +183,13 @@ def _mount_data_plane(
 def _mount_gateway(
     app: web.Application,
     settings: Settings,
+    limits: DataPlaneSettings,
     policies: Policies,
     discovery: Discovery,
     variables: Mapping[str, str],
 ) -> None:
     caller = McpToolCaller(
-        bridges.for_registry(variables, names_variable=False),
+        bridges.for_registry(variables, limits.pseudonym, names_variable=False),
         timeout_s=settings.downstream_timeout_s,
         connect_timeout_s=settings.connect_timeout_s,
     )
@@ -192,7 +199,7 @@ def _mount_gateway(
         Executor(policies, bridges.DownstreamCaller(caller)),
         list_ttl_ms=settings.list_ttl_ms,
     )
-    Gateway(policies, methods, _limits(settings)).mount(app)
+    Gateway(policies, methods, limits).mount(app)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         yield
@@ -201,7 +208,7 @@ def _mount_gateway(
     app.cleanup_ctx.append(run)
 
 
-def _limits(settings: Settings) -> DataPlaneSettings:
+def _limits(settings: Settings, deployment_id: str) -> DataPlaneSettings:
     return DataPlaneSettings(
         max_body_bytes=settings.max_body_bytes,
         body_timeout_s=settings.body_timeout_s,
@@ -209,4 +216,5 @@ def _limits(settings: Settings) -> DataPlaneSettings:
         connect_timeout_s=settings.connect_timeout_s,
         downstream_timeout_s=settings.downstream_timeout_s,
         list_ttl_ms=settings.list_ttl_ms,
+        pseudonym=f"sluicegate-{deployment_id}",
     )

@@ -14,12 +14,13 @@ ProxyError                        status  code
         BodyTooLarge                 413  -32600
         BodyTimeout                  408  -32600   the body did not arrive in time
     OwnFailure                            never 400, 404 or 405: dual-era clients read those as signs of a version
+        LoopDetected                 508  -32603   the request has been here before
         PolicyUnknown                503  -32603   the authority did not answer: not knowing means refusing
         DownstreamUnreachable        502  -32603
         DownstreamUnusable           502  -32603   an answer that we cannot pass on
         DownstreamTimeout            504  -32603
 
-Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 for -32020; DESIGN 3 (Own failures).
+Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 for -32020; DESIGN 3 (Own failures); RFC 5842 section 7.2 (508).
 Each instance may carry `id`: the JSON text of the caller's id, None while it is not known; and `data`, decoded JSON.
 """
 
@@ -112,6 +113,12 @@ class OwnFailure(ProxyError):
     """We, or what is behind us, could not do it."""
 
     status = 502
+
+
+class LoopDetected(OwnFailure):
+    """The request has been through this deployment before, so what is behind us leads back to us."""
+
+    status = 508
 
 
 class PolicyUnknown(OwnFailure):

@@ -52,12 +52,16 @@ class _State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What came before the body. `key` is the text of the key that was presented, None without one."""
+    """What came before the body.
+
+    `key` is the text of the key that was presented, None without one; `version` is that of HTTP, `1.1` or `1.0`.
+    """
 
     method: str
     query: str
     fields: Fields
     key: str | None
+    version: str = "1.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,8 @@ class Exchange:
         return self._forward(permits, body)
 
     def _forward(self, permits: tuple[Permit, ...], body: bytes | None) -> Forward:
-        fields = headers.forwarded_fields(self._head.fields, self._head.key)
+        via = f"{self._head.version} {self._settings.pseudonym}"
+        fields = headers.forwarded_fields(self._head.fields, self._head.key, via)
         return Forward(permits, self._head.method, self._head.query, fields, body)
 
     @property

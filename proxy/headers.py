@@ -1,7 +1,7 @@
 """Header fields: what must agree with the body, what goes on downstream, what comes back.
 
-Source: RFC 9110 sections 5.5, 7.6.1 and 8.3; MCP 2026-07-28 (mirrored headers); DESIGN 3; PROTOCOL 2, 9 and 10.4 rule
-2. Values are what the HTTP library read, names in any case.
+Source: RFC 9110 sections 5.5, 7.6.1, 7.6.3 and 8.3; MCP 2026-07-28 (mirrored headers); DESIGN 3; PROTOCOL 2, 9 and 10.4
+rule 2. Values are what the HTTP library read, names in any case.
 
 Invariant: no field that leaves here tells the next reader something else than the body that was inspected.
 """
@@ -43,6 +43,7 @@ _END_TO_END = frozenset(
         "host",
         "last-event-id",
         "origin",
+        "via",
         "x-sluicegate-key",
     }
 )
@@ -216,17 +217,28 @@ def _decoded(value: str) -> str | None:
         return None
 
 
-def forwarded_fields(fields: Fields, key: str | None) -> Fields:
+def came_through(fields: Fields, pseudonym: str) -> bool:
+    """True when `Via` names this pseudonym (RFC 9110 7.6.3): the request has been here before.
+
+    Args:
+        pseudonym: in lower case.
+    """
+    return any(pseudonym in member.split() for member in _listed(fields, "via"))
+
+
+def forwarded_fields(fields: Fields, key: str | None, via: str) -> Fields:
     """The fields for the downstream, in order; the sender adds `Host` and framing.
 
     Args:
         fields: of the client's request, after `check_request_fields`.
         key: the credential that we accepted, None for a caller without one. Every line that holds it stays here, and
             so does everything that has the form of a key of ours.
+        via: our line of `Via`, which comes after those of others; a gateway must add one (RFC 9110 7.6.3).
     """
     stays = _HOP_BY_HOP | _NOT_FORWARDED | frozenset(_listed(fields, "connection"))
     kept = tuple((name, value) for name, value in fields if not _stays(name.lower(), stays) and not _is_disguised(name))
-    return (*(field for field in kept if not _is_credential(field, key)), ("Accept-Encoding", "identity"))
+    ours = (("Accept-Encoding", "identity"), ("Via", via))
+    return (*(field for field in kept if not _is_credential(field, key)), *ours)
 
 
 def _stays(name: str, stays: frozenset[str]) -> bool:

@@ -33,6 +33,7 @@ _RESERVED = frozenset(
         "trailer",
         "transfer-encoding",
         "upgrade",
+        "via",
     }
 )
 """Fields that the transport sets, with `Mcp-*`, `Proxy-*`, `X-Forwarded-*` and `X-Sluicegate-*`."""

@@ -24,7 +24,7 @@ from proxy.jsonrpc import TOOLS_CALL, Body, Message, Notification, Request, Resp
 from proxy.jsontext import Number
 from proxy.ports import DataPlaneSettings, Fields, Policies, Reply
 from proxy.transport.answer import authored
-from proxy.transport.intake import key_of, read_body
+from proxy.transport.intake import check_way, key_of, read_body
 from registry import access
 from registry.credentials import key_hash
 from registry.model import Asked
@@ -72,6 +72,7 @@ class Gateway:
     async def _served(self, request: web.Request) -> web.StreamResponse:
         fields: Fields = tuple(request.headers.items())
         body = await read_body(request, self._settings)
+        check_way(fields, self._settings.pseudonym, body)
         key = key_of(fields)
         hashed = None if key is None else key_hash(key)
         if (turned_away := await self._entered(hashed, body)) is not None:

@@ -16,7 +16,7 @@ from proxy.paths import PREFIX, Target, server_path, split_target
 from proxy.ports import DataPlaneSettings, Downstream, Fields, Policies, Reply
 from proxy.transport.about import About
 from proxy.transport.answer import authored, strip_added
-from proxy.transport.intake import key_of, read_body
+from proxy.transport.intake import check_way, key_of, read_body
 from proxy.transport.relay import Relay
 from registry.credentials import key_hash
 from registry.model import Asked, Facts
@@ -57,6 +57,7 @@ class DataPlane:
         fields: Fields = tuple(request.headers.items())
         try:
             body = await read_body(request, self._settings)
+            check_way(fields, self._settings.pseudonym, body)
             key = key_of(fields)
             asked = Asked(None if key is None else key_hash(key), about.server)
             facts = await self._facts(asked, body)
@@ -64,7 +65,8 @@ class DataPlane:
             return _failed(replies.for_error(error), error, about)
         about.key_id = facts.key.id if facts.key else None
         about.server_id = facts.server.server_id if facts.server else None
-        exchange = Exchange(facts, RequestHead(request.method, target.query, fields, key), self._settings)
+        version = f"{request.version.major}.{request.version.minor}"
+        exchange = Exchange(facts, RequestHead(request.method, target.query, fields, key, version), self._settings)
         outcome = exchange.receive_request(body)
         if isinstance(outcome, Reply):
             return _refused(outcome, about)

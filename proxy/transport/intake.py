@@ -4,7 +4,9 @@ import asyncio
 
 from aiohttp import web
 
-from proxy.errors import BadFields, BodyTimeout, BodyTooLarge
+from proxy import headers
+from proxy.errors import BadFields, BodyTimeout, BodyTooLarge, LoopDetected
+from proxy.exchange import known_id
 from proxy.ports import DataPlaneSettings, Fields
 from registry.credentials import AmbiguousCredentials, presented_key
 
@@ -34,6 +36,14 @@ async def _arrived(request: web.Request, too_large: BodyTooLarge, limit: int) ->
         if len(body) > limit:
             raise too_large
     return bytes(body)
+
+
+def check_way(fields: Fields, pseudonym: str, body: bytes) -> None:
+    """Raises LoopDetected, with the caller's id when it is known, for a request that has been here before."""
+    if headers.came_through(fields, pseudonym):
+        raise LoopDetected(
+            "what is behind this address leads back to it: the request was here before", id=known_id(body)
+        )
 
 
 def key_of(fields: Fields) -> str | None:

@@ -5,6 +5,7 @@ StoreUnavailable) and `reading` (cleared: policy reads wait for it).
 """
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -69,6 +70,7 @@ class MemoryStore:
         self.reads = 0
         self.clock = clock
         self.state = _State()
+        self.deployment_id = secrets.token_hex(6)
         self._lock = asyncio.Lock()
         self.servers = _Servers(self)
         self.keys = _Keys(self)

@@ -1,5 +1,6 @@
 """The real store, whole."""
 
+from registry.mongo import deployment
 from registry.mongo.client import Connection
 from registry.mongo.lease import MongoLeases
 from registry.mongo.ledger import MongoLedger
@@ -31,10 +32,19 @@ class MongoStore:
         self.health = MongoHealth(self._connection)
         self.leases = MongoLeases(self._connection)
         self.feed = MongoChangeFeed(url, database)
+        self._deployment_id: str | None = None
 
     async def prepare(self) -> None:
-        """Check the store, create collections and indexes. Raises StoreUnusable."""
+        """Check the store, create collections and indexes. Raises StoreUnusable and StoreUnavailable."""
         await prepare(self._connection)
+        self._deployment_id = await deployment.identify(self._connection)
+
+    @property
+    def deployment_id(self) -> str:
+        """The same for all who use this database, and for nobody else. Known once it is prepared."""
+        if self._deployment_id is None:
+            raise RuntimeError("not prepared")
+        return self._deployment_id
 
     async def close(self) -> None:
         """End running changes by their deadlines, then the connections."""

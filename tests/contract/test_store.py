@@ -1,6 +1,7 @@
 """One suite for the in-memory twin and the real store (`registry.ports`)."""
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -278,3 +279,7 @@ async def test_the_newest_rows_come_first(store: Store) -> None:
 
 async def test_it_answers_when_it_is_there(store: Store) -> None:
     await store.health.ping()
+
+
+async def test_a_deployment_has_a_name(store: Store) -> None:
+    assert re.fullmatch(r"[0-9a-f]{12}", store.deployment_id)

@@ -19,7 +19,7 @@ from registry.model import Asked, Facts
 from registry.mongo.store import MongoStore
 from registry.ports import Transaction
 from tests import build
-from tests.conftest import running_store
+from tests.conftest import StoreProcess, running_store
 
 STRANGE: dict[str, Any] = {
     "serverName": "theirs",
@@ -337,3 +337,36 @@ async def _seconds_for_reads(store: MongoStore) -> float:
             await facts_of(store, "/theirs")
         rounds.append(time.perf_counter() - begun)
     return min(rounds)
+
+
+async def test_all_replicas_on_one_database_have_one_name_and_others_have_another(
+    store_process: StoreProcess, database_url: str
+) -> None:
+    stores = [MongoStore(url) for url in [database_url] * 4 + [store_process.url("another")]]
+    try:
+        await asyncio.gather(*(store.prepare() for store in stores))
+        names = [store.deployment_id for store in stores]
+    finally:
+        for store in stores:
+            await store.close()
+
+    assert len(set(names[:4])) == 1
+    assert names[4] != names[0]
+
+
+async def test_a_name_that_is_none_of_ours_is_no_start(
+    mongo_store: MongoStore, strangers: AsyncIOMotorDatabase[dict[str, Any]]
+) -> None:
+    await strangers.deployment.update_one({}, {"$set": {"name": "x, y"}})
+
+    with pytest.raises(StoreUnusable, match=r"^The collection `deployment` holds no name of ours; "):
+        await mongo_store.prepare()
+
+
+async def test_before_a_store_is_prepared_its_name_is_not_known(database_url: str) -> None:
+    store = MongoStore(database_url)
+    try:
+        with pytest.raises(RuntimeError, match="not prepared"):
+            _ = store.deployment_id
+    finally:
+        await store.close()

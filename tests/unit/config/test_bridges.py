@@ -65,15 +65,18 @@ async def test_a_downstream_that_fails_is_one_that_is_unusable() -> None:
 
 
 def test_static_credentials_are_filled_in_from_the_environment() -> None:
-    assert dict(for_registry(VALUES, names_variable=True)(WITH_CREDENTIALS)) == {"Authorization": "Bearer abc"}
+    assert dict(for_registry(VALUES, "sluicegate-1", names_variable=True)(WITH_CREDENTIALS)) == {
+        "Authorization": "Bearer abc",
+        "Via": "1.1 sluicegate-1",
+    }
     assert for_proxy(VALUES)(WITH_CREDENTIALS) == (("Authorization", "Bearer abc"),)
 
 
 def test_a_credential_that_is_not_set_is_a_failure_that_shows_no_value() -> None:
     with pytest.raises(DownstreamFailed, match="SLUICEGATE_CREDENTIAL_Y is not set"):
-        for_registry(VALUES, names_variable=True)(WITH_UNSET)
+        for_registry(VALUES, "sluicegate-1", names_variable=True)(WITH_UNSET)
     with pytest.raises(DownstreamFailed, match=r"^a credential of this server is missing$"):
-        for_registry(VALUES, names_variable=False)(WITH_UNSET)
+        for_registry(VALUES, "sluicegate-1", names_variable=False)(WITH_UNSET)
     with pytest.raises(DownstreamUnusable) as told:
         for_proxy(VALUES)(WITH_UNSET)
     assert str(told.value) == "a credential of this server is missing"

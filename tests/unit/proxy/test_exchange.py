@@ -66,7 +66,7 @@ def test_a_permitted_request_goes_on_with_the_very_bytes_that_came() -> None:
     assert outcome.body is CALL
     assert (outcome.method, outcome.query, outcome.server) == ("POST", "a=%31", policy())
     assert [permit.tool for permit in outcome.permits] == ["t"]
-    assert outcome.fields == (*JSON, ("Accept-Encoding", "identity"))
+    assert outcome.fields == (*JSON, ("Accept-Encoding", "identity"), ("Via", "1.1 sluicegate"))
 
 
 def test_each_message_of_a_batch_has_its_permit() -> None:

@@ -8,6 +8,7 @@ import pytest
 from proxy.errors import BadFields, HeaderMismatch, UnsupportedMedia
 from proxy.headers import (
     accepts,
+    came_through,
     charset_is_utf8,
     check_mcp_fields,
     check_request_fields,
@@ -26,6 +27,8 @@ from proxy.ports import Fields
 from tests.build import KEY
 
 IDENTITY = ("Accept-Encoding", "identity")
+VIA = "1.1 sluicegate"
+OURS = (IDENTITY, ("Via", VIA))
 SANDBOX = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
 OTHER_KEY = "sg_" + "o" * 43
 
@@ -302,7 +305,7 @@ def test_what_is_meant_for_the_downstream_is_forwarded_in_order_as_it_came() -> 
         ("x-a", "2"),
     )
 
-    assert forwarded_fields(fields, KEY) == (*fields, IDENTITY)
+    assert forwarded_fields(fields, KEY, VIA) == (*fields, *OURS)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +337,7 @@ def test_what_is_meant_for_the_downstream_is_forwarded_in_order_as_it_came() -> 
     ],
 )
 def test_what_is_about_this_connection_or_for_us_is_not_forwarded(name: str) -> None:
-    assert forwarded_fields(((name, "x"), (name.lower(), "y")), None) == (IDENTITY,)
+    assert forwarded_fields(((name, "x"), (name.lower(), "y")), None, VIA) == OURS
 
 
 def test_what_connection_lists_is_not_forwarded() -> None:
@@ -346,7 +349,7 @@ def test_what_connection_lists_is_not_forwarded() -> None:
         ("X-Keep", "3"),
     )
 
-    assert forwarded_fields(fields, None) == (("X-Keep", "3"), IDENTITY)
+    assert forwarded_fields(fields, None, VIA) == (("X-Keep", "3"), *OURS)
 
 
 @pytest.mark.parametrize("key", [KEY, None])
@@ -364,11 +367,11 @@ def test_what_connection_lists_is_not_forwarded() -> None:
     ],
 )
 def test_no_line_with_a_key_of_ours_goes_downstream(field: tuple[str, str], key: str | None) -> None:
-    assert forwarded_fields((field, ("X-A", "1")), key) == (("X-A", "1"), IDENTITY)
+    assert forwarded_fields((field, ("X-A", "1")), key, VIA) == (("X-A", "1"), *OURS)
 
 
 def test_an_accepted_key_of_any_form_stays_here() -> None:
-    assert forwarded_fields((("X-A", "has odd in it"), ("X-B", "1")), "odd") == (("X-B", "1"), IDENTITY)
+    assert forwarded_fields((("X-A", "has odd in it"), ("X-B", "1")), "odd", VIA) == (("X-B", "1"), *OURS)
 
 
 def test_what_is_meant_for_the_client_is_returned_in_order_as_it_came() -> None:
@@ -456,16 +459,16 @@ def test_a_field_that_is_not_utf8_is_refused(field: tuple[str, str]) -> None:
 )
 def test_a_name_that_some_readers_take_for_one_of_ours_stays_here(name: str) -> None:
     """CGI-like readers cannot tell `_` from `-`."""
-    assert forwarded_fields(((name, "x"), ("X_Other", "y")), None) == (
+    assert forwarded_fields(((name, "x"), ("X_Other", "y")), None, VIA) == (
         ("X_Other", "y"),
-        ("Accept-Encoding", "identity"),
+        *OURS,
     )
 
 
 @pytest.mark.parametrize("name", ["Range", "If-Range"])
 def test_no_part_of_an_answer_is_asked_for(name: str) -> None:
     """Half of a list looks like none."""
-    assert forwarded_fields(((name, "bytes=50-"),), None) == (("Accept-Encoding", "identity"),)
+    assert forwarded_fields(((name, "bytes=50-"),), None, VIA) == OURS
 
 
 @pytest.mark.parametrize(
@@ -523,4 +526,36 @@ def test_fields_that_are_for_us_stay_here() -> None:
         ("x_sluicegate_anything", "1"),
         ("X-Other", "2"),
     )
-    assert forwarded_fields(fields, None) == (("X-Other", "2"), IDENTITY)
+    assert forwarded_fields(fields, None, VIA) == (("X-Other", "2"), *OURS)
+
+
+def test_the_via_of_others_stays_before_ours() -> None:
+    theirs = (("via", "1.0 fred, 1.1 p.example.net (Apache/1.1)"), ("X-A", "1"), ("VIA", "2 nginx"))
+
+    assert forwarded_fields(theirs, None, VIA) == (*theirs, *OURS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_known"),
+    [
+        ([], False),
+        (["1.1 other"], False),
+        (["1.1 sluicegate-1"], True),
+        (["1.1 Sluicegate-1"], True),
+        (["1.1 other", "1.0 fred,1.1\tsluicegate-1 (comment)"], True),
+        (["HTTP/1.1 sluicegate-1, 1.1 other"], True),
+        (["1.1 sluicegate-12"], False),
+        (["1.1 sluicegate-1.example.com:80"], False),
+        (["sluicegate"], False),
+    ],
+)
+def test_a_request_that_has_been_here_is_known_by_via(lines: list[str], is_known: bool) -> None:
+    """RFC 9110 7.6.3: the member that names us may stand in any line, with any protocol and comment."""
+    fields = (("X-A", "sluicegate-1"), *(("Via", line) for line in lines))
+
+    assert came_through(fields, "sluicegate-1") is is_known
+
+
+def test_connection_may_not_list_via() -> None:
+    with pytest.raises(BadFields, match=r"^Connection lists via$"):
+        check_request_fields((("Connection", "Via"),))

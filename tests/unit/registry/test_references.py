@@ -38,7 +38,7 @@ def test_a_name_that_is_no_field_name_is_refused(name: str) -> None:
     "name",
     [
         *("Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect"),
-        *("Host", "HOST", "Last-Event-ID", "Origin", "Range", "TE", "Trailer", "Transfer-Encoding", "Upgrade"),
+        *("Host", "HOST", "Last-Event-ID", "Origin", "Range", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Via"),
         *("Mcp-Session-Id", "MCP-Protocol-Version", "Proxy-Authorization", "X-Forwarded-For", "X-Sluicegate-Key"),
     ],
 )
