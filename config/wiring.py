@@ -216,5 +216,6 @@ def _limits(settings: Settings, deployment_id: str) -> DataPlaneSettings:
         connect_timeout_s=settings.connect_timeout_s,
         downstream_timeout_s=settings.downstream_timeout_s,
         list_ttl_ms=settings.list_ttl_ms,
+        max_streams_per_key=settings.max_streams_per_key,
         pseudonym=f"sluicegate-{deployment_id}",
     )

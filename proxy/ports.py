@@ -29,6 +29,8 @@ class DataPlaneSettings:
     """To the first byte of an answer; a running stream has no limit."""
     list_ttl_ms: int = 0
     """The most that `ttlMs` of a tool list may say; 0: stale at once, so that a switch shows in the next list."""
+    max_streams_per_key: int = 1_000
+    """Streams that nobody waits for the end of: GET, and `subscriptions/listen`."""
     pseudonym: str = "sluicegate"
     """How all replicas of a deployment call themselves in `Via`, and no other deployment does; lower case."""
 

@@ -26,8 +26,9 @@ _JSON: Fields = (("Content-Type", "application/json"),)
 _FIELDS_OF: Mapping[int, Fields] = {
     401: (("WWW-Authenticate", 'Bearer realm="sluicegate"'),),
     405: (("Allow", "GET, POST, DELETE"),),
+    429: (("Retry-After", "10"),),
 }
-"""What RFC 9110 asks for beside these statuses."""
+"""What RFC 9110 and RFC 6585 ask for beside these statuses."""
 
 
 def error(id_text: str | None, code: int, message: str, data: Any = None) -> bytes:
@@ -121,6 +122,10 @@ MISDIRECTED = problem(421, "misdirected request", "This host name is not served 
 ORIGIN_REFUSED = problem(403, "origin refused", "Pages of this origin may not call this service.", "origin_refused")
 
 METHOD_NOT_ALLOWED = problem(405, "method not allowed", "Only GET, POST and DELETE are served.", "method_not_allowed")
+
+TOO_MANY_STREAMS = problem(
+    429, "too many streams", "This caller holds as many streams open as it may; it must end one.", "too_many_streams"
+)
 
 _ENTRY: Mapping[Reason, Reply] = {
     Reason.KEY_INVALID: problem(

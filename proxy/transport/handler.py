@@ -16,7 +16,9 @@ from proxy.paths import PREFIX, Target, server_path, split_target
 from proxy.ports import DataPlaneSettings, Downstream, Fields, Policies, Reply
 from proxy.transport.about import About
 from proxy.transport.answer import authored, strip_added
+from proxy.transport.guard import ARRIVAL
 from proxy.transport.intake import check_way, key_of, read_body
+from proxy.transport.quota import StreamQuota
 from proxy.transport.relay import Relay
 from registry.credentials import key_hash
 from registry.model import Asked, Facts
@@ -33,6 +35,7 @@ class DataPlane:
         self._policies = policies
         self._downstream = downstream
         self._settings = settings
+        self._streams = StreamQuota(settings.max_streams_per_key)
         self._closing = asyncio.Event()
 
     def mount(self, app: web.Application) -> None:
@@ -71,7 +74,12 @@ class DataPlane:
         if isinstance(outcome, Reply):
             return _refused(outcome, about)
         relay = Relay(exchange, lambda: self._policies.facts(asked), about, self._closing)
-        return await relay.run(request, self._downstream.send(outcome))
+        if not exchange.is_subscription:
+            return await relay.run(request, self._downstream.send(outcome))
+        with self._streams.taken(_holder(request, asked)) as is_within:
+            if not is_within:
+                return _refused(replies.TOO_MANY_STREAMS, about)
+            return await relay.run(request, self._downstream.send(outcome))
 
     async def _facts(self, asked: Asked, body: bytes) -> Facts:
         try:
@@ -79,6 +87,12 @@ class DataPlane:
         except PolicyUnknown as error:
             error.id = known_id(body)
             raise
+
+
+def _holder(request: web.Request, asked: Asked) -> str:
+    """Whose stream it is: the key's, or without one the client's address."""
+    came = request.get(ARRIVAL)
+    return asked.key_hash or (came.client if came else "")
 
 
 def _refused(reply: Reply, about: About) -> web.Response:

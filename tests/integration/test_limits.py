@@ -5,13 +5,15 @@ import time
 
 import pytest
 
-from tests.fake_downstream import FakeDownstream
+from registry.credentials import key_hash
+from tests.build import KEY, key
+from tests.fake_downstream import Connection, FakeDownstream, Received, answer, head
 from tests.integration.conftest import Plane, running
 from tests.raw_client import Answer, Client, call, post, request
 from tests.waiting import asked_until
 
 CALL = post(call("a"))
-CODE = {408: "head_timeout", 431: "head_too_large"}
+OTHER = "sg_" + "o" * 43
 
 
 def told(reply: Answer) -> tuple[int, str]:
@@ -144,8 +146,8 @@ async def test_a_connection_that_sends_no_further_request_is_closed_in_time(
 
 async def test_a_body_that_comes_byte_by_byte_is_408_in_time(downstream: FakeDownstream) -> None:
     async with running(downstream, body_timeout_s=0.3) as plane, await Client.connect(plane.port) as client:
-        head, _, _ = post(call("a", text="y" * 10_000)).partition(b"\r\n\r\n")
-        client.writer.write(head + b"\r\n\r\n")
+        begin, _, _ = post(call("a", text="y" * 10_000)).partition(b"\r\n\r\n")
+        client.writer.write(begin + b"\r\n\r\n")
         dribbling = asyncio.create_task(_dribble(client, call("a", text="y" * 10_000)))
         reply = await client.answer()
         assert (reply.status, reply.json["error"]["code"]) == (408, -32600)
@@ -174,6 +176,47 @@ async def _is_served(plane: Plane) -> bool:
         return await served(plane) == 200
     except (asyncio.IncompleteReadError, ConnectionError):
         return False
+
+
+STREAM = request("GET", "Accept: text/event-stream")
+LISTEN = post(b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}')
+
+
+async def silent_stream(received: Received, connection: Connection) -> None:
+    if received.body == call("a"):
+        await answer(b'{"jsonrpc":"2.0","id":7,"result":{}}')(received, connection)
+        return
+    connection.write(head())
+    await asyncio.Event().wait()
+
+
+async def test_streams_beyond_the_limit_of_their_key_are_429_until_one_ends(downstream: FakeDownstream) -> None:
+    downstream.script = silent_stream
+    async with running(downstream, max_streams_per_key=2) as plane:
+        held = [await Client.connect(plane.port) for _ in range(2)]
+        for client, opening in zip(held, (STREAM, LISTEN), strict=True):
+            client.writer.write(opening)
+            assert (await client.head())[0] == 200
+        asked = downstream.connections
+
+        for opening in (STREAM, LISTEN):
+            reply = await plane.ask(opening)
+            assert told(reply) == (429, "too_many_streams")
+            assert reply.values("retry-after") == ["10"]
+        assert downstream.connections == asked
+        assert await served(plane) == 200
+        assert await _opens(plane, STREAM.replace(KEY.encode(), OTHER.encode()))
+
+        held[0].writer.transport.abort()
+        await asked_until(lambda: _opens(plane, STREAM))
+        held[1].writer.transport.abort()
+
+
+async def _opens(plane: Plane, opening: bytes) -> bool:
+    plane.store.state.keys["key-2"] = key(id="key-2", hash=key_hash(OTHER))
+    async with await Client.connect(plane.port) as client:
+        client.writer.write(opening)
+        return (await client.head())[0] == 200
 
 
 async def _dribble(client: Client, data: bytes) -> None:

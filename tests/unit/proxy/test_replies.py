@@ -172,12 +172,18 @@ def test_a_refused_server_answers_once_with_the_id_of_a_single_request(body: Bod
         (replies.MISDIRECTED, 421, "host_refused"),
         (replies.ORIGIN_REFUSED, 403, "origin_refused"),
         (replies.METHOD_NOT_ALLOWED, 405, "method_not_allowed"),
+        (replies.TOO_MANY_STREAMS, 429, "too_many_streams"),
     ],
 )
 def test_a_request_that_is_turned_away_unread_gets_plain_json(reply: Reply, status: int, code: str) -> None:
     assert (reply.status, reply.fields[0]) == (status, JSON_TYPE)
     assert set(_content(reply)) == {"error", "detail", "code"}
     assert _content(reply)["code"] == code
+
+
+def test_429_says_when_to_come_again() -> None:
+    """RFC 6585 4: a 429 may have a Retry-After field; without it clients try again at once."""
+    assert replies.TOO_MANY_STREAMS.fields[1:] == (("Retry-After", "10"),)
 
 
 def test_405_lists_the_methods() -> None:
