@@ -12,6 +12,7 @@ Files:
     wiring      composition root: settings and a store in, applications out
     tls         certificate and key files
     connections connections of clients, within limits
+    descriptors how many files may be open
     serve       listens, serves, stops
     demo        the demonstration downstream as a child process, registered
     banner      what a person reads at the start

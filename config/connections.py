@@ -36,7 +36,7 @@ _TOO_SLOW = (408, "Request Timeout", "head_timeout", "The head of the request di
 class Limits:
     """Of each listener; defaults as the settings'."""
 
-    max_connections: int = 10_000
+    max_connections: int = 8_000
     max_head_bytes: int = 128 << 10
     max_fields: int = 100
     head_timeout_s: float = 20.0

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from config import banner, collector, demo, logs
+from config import banner, collector, demo, descriptors, logs
 from config.address import Address
 from config.connections import Limits
 from config.embedded import EmbeddedStore
@@ -77,6 +77,7 @@ def _run(config: Path | None, *, embedded: bool, with_demo: bool) -> None:
                 "SLUICEGATE_MONGODB_URL: must be set for `serve`; `sluicegate up` brings a store of its own"
             )
         logs.configure(settings.log_level, settings.log_format)
+        descriptors.allow(2 * settings.max_connections + descriptors.OWN)
         asyncio.run(until_signalled(_serve(settings, with_demo=with_demo)))
     except RegistryError as exc:
         _give_up(f"The store failed during the start: {exc}; try again.", StartFailed.exit_code)

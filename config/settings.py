@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     max_fields: Count = Field(default=100, description="most header lines of a request")
     head_timeout_s: Seconds = Field(default=20, description="how long a new connection's first request head may take")
     idle_timeout_s: Seconds = Field(default=120, description="how long a connection may wait for its next request")
-    max_connections: Count = Field(default=10_000, description="most connections to each listener")
+    max_connections: Count = Field(default=8_000, description="most connections to each listener")
     max_streams_per_key: Count = Field(default=1_000, description="most streams that one key may hold open")
     max_body_bytes: Bytes = Field(default=4 << 20, description="largest request body")
     body_timeout_s: Seconds = Field(default=30, description="how long a request body may take to arrive")

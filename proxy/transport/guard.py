@@ -38,8 +38,8 @@ def guard(hosts: frozenset[str], origins: frozenset[str], trusted: Networks = ()
         if not origins.issuperset(request.headers.getall(hdrs.ORIGIN, ())):
             return authored(replies.ORIGIN_REFUSED)
         request[ARRIVAL] = came
-        with structlog.contextvars.bound_contextvars(client=came.client, scheme=came.scheme):
-            return await handler(request)
+        structlog.contextvars.bind_contextvars(client=came.client, scheme=came.scheme)  # of this request's own task
+        return await handler(request)
 
     return guarded
 
