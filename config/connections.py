@@ -28,6 +28,9 @@ _MAX_LINE_BYTES = 65_536
 """Of a request line or a header line. The data plane passes what clients send, and tokens grow large; aiohttp's 8 KiB
 would refuse some that the downstream takes."""
 
+_ROOM = 0.9
+"""Of the most connections: below it they are not full any more, so that one that comes and goes fills no log."""
+
 _TOO_LARGE = (431, "Request Header Fields Too Large", "head_too_large", "The head of the request is too large.")
 _TOO_SLOW = (408, "Request Timeout", "head_timeout", "The head of the request did not arrive in time.")
 
@@ -73,7 +76,7 @@ class Connections:
         return Connection(self, self._server)
 
     def enter(self, connection: "Connection") -> bool:
-        """Take it in; False when there are as many as may be. Logged once, until there is room again."""
+        """Take it in; False when there are as many as may be. Logged once, until there is some room again."""
         if len(self._open) < self.limits.max_connections:
             self._open.add(connection)
             return True
@@ -84,8 +87,8 @@ class Connections:
 
     def leave(self, connection: "Connection") -> None:
         """It has ended; harmless when it was not taken in."""
-        if connection in self._open:
-            self._open.remove(connection)
+        self._open.discard(connection)
+        if len(self._open) <= self.limits.max_connections * _ROOM:
             self._is_full = False
 
 
