@@ -152,9 +152,7 @@ class Connection(web.RequestHandler):
         if not _is_too_large(exc):
             return super().handle_error(request, status, exc, message)
         log.info("request.refused", status=431)
-        response = _answer(_TOO_LARGE)
-        response.force_close()
-        return response
+        return _answer(_TOO_LARGE)
 
     def _awaits_head(self) -> bool:
         """True when what comes next belongs to a request that has not begun."""
@@ -202,13 +200,15 @@ def _body(why: tuple[int, str, str, str]) -> bytes:
 
 
 def _answer(why: tuple[int, str, str, str]) -> web.Response:
-    return web.Response(
+    response = web.Response(
         status=why[0],
         reason=why[1],
         body=_body(why),
         content_type="application/json",
         headers={"Cache-Control": "no-store"},
     )
+    response.force_close()  # who sends such heads is not asked to go on
+    return response
 
 
 def _raw(why: tuple[int, str, str, str]) -> bytes:

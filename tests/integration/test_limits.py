@@ -45,7 +45,9 @@ async def test_a_head_that_is_too_large_is_431_and_nothing_goes_downstream(
     downstream: FakeDownstream, fields: list[str]
 ) -> None:
     async with running(downstream, max_head_bytes=8_192, max_fields=50) as plane:
-        assert told(await plane.ask(post(call("a"), *fields))) == (431, "head_too_large")
+        async with await Client.connect(plane.port) as client:
+            assert told(await client.ask(post(call("a"), *fields))) == (431, "head_too_large")
+            assert await ended(client) == b""
         assert downstream.connections == 0
         assert await served(plane) == 200
 
