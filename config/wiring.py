@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp import web
+from yarl import URL
 
 from config import background, bridges, operations
 from config.authority import Authority
@@ -215,6 +216,7 @@ def _limits(settings: Settings, deployment_id: str) -> DataPlaneSettings:
         max_event_bytes=settings.max_event_bytes,
         connect_timeout_s=settings.connect_timeout_s,
         downstream_timeout_s=settings.downstream_timeout_s,
+        public_path=URL(settings.base_url).path.rstrip("/"),
         list_ttl_ms=settings.list_ttl_ms,
         max_streams_per_key=settings.max_streams_per_key,
         pseudonym=f"sluicegate-{deployment_id}",

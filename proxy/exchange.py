@@ -15,17 +15,19 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proxy import headers, jsonrpc, policy, replies, sse, tools
+from proxy import headers, jsonrpc, policy, replies, returned, sse, tools
 from proxy.edits import Edit, apply
 from proxy.errors import BadFields, ClientFault, DownstreamUnusable, InvalidRequest, ProxyError
 from proxy.jsonrpc import Body, Message, Notification, Request
+from proxy.locations import Place
+from proxy.paths import PREFIX
 from proxy.ports import DataPlaneSettings, Fields, Forward, Reply
 from proxy.sse import Event
 from proxy.tools import ToolLists
 from registry import access
 from registry.access import Permit, Refusal
 from registry.credentials import holds_key
-from registry.model import Facts
+from registry.model import Facts, Passing
 
 TOOLS_LIST = "tools/list"
 LISTEN = "subscriptions/listen"
@@ -104,6 +106,7 @@ class Exchange:
         self._facts = facts
         self._head = head
         self._settings = settings
+        self._passing = facts.server.passing if facts.server else Passing()
         self._state = _State.REQUEST
         self._id: str | None = None
         self._may_bring_list = head.method == "GET"  # a resumed stream may replay a list that another process asked for
@@ -129,6 +132,8 @@ class Exchange:
             return replies.for_error(fault)
         if isinstance(outcome, Forward):
             self._state = _State.FORWARDED
+            prefix = f"{self._settings.public_path}{PREFIX}{entered.server.path}"
+            self._place = Place(entered.server.url, self._head.query, prefix)
         return outcome
 
     def _inspect(self, entered: Permit, body: bytes) -> Forward | Reply:
@@ -155,13 +160,20 @@ class Exchange:
 
     def _forward(self, permits: tuple[Permit, ...], body: bytes | None) -> Forward:
         via = f"{self._head.version} {self._settings.pseudonym}"
-        fields = headers.forwarded_fields(self._head.fields, self._head.key, via)
+        fields = headers.forwarded_fields(
+            self._head.fields, self._head.key, via, passes_cookies=self._passing.passes_cookies
+        )
         return Forward(permits, self._head.method, self._head.query, fields, body)
 
     @property
     def is_subscription(self) -> bool:
         """True when nobody waits for the end of the answer: a GET, or `subscriptions/listen` of MCP 2026-07-28."""
         return self._is_subscription
+
+    @property
+    def answer_timeout_s(self) -> float:
+        """How long the downstream may take to the head, and then for a body that has to be whole before it leaves."""
+        return self._passing.downstream_timeout_s or self._settings.downstream_timeout_s
 
     def failed(self, error: ProxyError) -> Reply:
         """The answer when something went wrong before the first byte of the response: with the caller's id."""
@@ -181,6 +193,7 @@ class Exchange:
         """
         self._advance(_State.FORWARDED, _State.BODY)
         _check_status(status)
+        returned.check_redirect(status, fields, self._place)
         if not headers.is_utf8(fields) or headers.holds_control(fields):
             raise DownstreamUnusable("a header field of the downstream's answer cannot be passed on")
         if coding := headers.content_coding(fields) or headers.transfer_coding(fields):
@@ -189,7 +202,9 @@ class Exchange:
         if self._mode is not Mode.STREAM and not headers.charset_is_utf8(fields):
             raise DownstreamUnusable("the downstream's answer is not in UTF-8")
         may_be_edited = self._mode is not Mode.STREAM
-        return ResponseHead(status, headers.returned_fields(fields, may_be_edited=may_be_edited), self._mode)
+        passes_cookies = self._passing.passes_cookies
+        kept = returned.returned_fields(fields, self._place, may_be_edited=may_be_edited, passes_cookies=passes_cookies)
+        return ResponseHead(status, kept, self._mode)
 
     def _mode_for(self, fields: Fields) -> Mode:
         if headers.media_type(fields) == headers.EVENT_STREAM:
@@ -233,7 +248,12 @@ class Exchange:
             lists = tools.find_lists(data)
         except tools.UnreadableList as exc:
             raise DownstreamUnusable(f"a tool list of the downstream cannot be read: {exc}") from exc
-        return None if lists is None else Held(lists, with_edits, self._settings.list_ttl_ms)
+        return None if lists is None else Held(lists, with_edits, self._list_ttl_ms)
+
+    @property
+    def _list_ttl_ms(self) -> int:
+        own = self._passing.list_ttl_ms
+        return self._settings.list_ttl_ms if own is None else own
 
     def _collect(self, chunk: bytes) -> None:
         self._collected += chunk
@@ -259,8 +279,6 @@ def _check_status(status: int) -> None:
         raise DownstreamUnusable("the downstream answers with an interim response")
     if status == 206:
         raise DownstreamUnusable("the downstream answers with a part, which nobody asked for")
-    if 300 <= status < 400 and status != 304:
-        raise DownstreamUnusable("the downstream redirects, which is not followed")
 
 
 def known_id(body: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Header fields: what must agree with the body, what goes on downstream, what comes back.
+"""Header fields: what they say, what must agree with the body, what goes on downstream.
 
 Source: RFC 9110 sections 5.5, 7.6.1, 7.6.3 and 8.3; MCP 2026-07-28 (mirrored headers); DESIGN 3; PROTOCOL 2, 9 and 10.4
 rule 2. Values are what the HTTP library read, names in any case.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from proxy import cookies
 from proxy.errors import BadFields, HeaderMismatch, UnsupportedMedia
 from proxy.jsonrpc import VERSION_KEY, Body, Message, Response
 from proxy.jsontext import has_lone_surrogate, string
@@ -49,7 +50,7 @@ _END_TO_END = frozenset(
 )
 """With `Mcp-*`: fields that `Connection` may not list, since that would have them taken away from later readers."""
 
-_HOP_BY_HOP = frozenset(
+HOP_BY_HOP = frozenset(
     {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings"}
 )
 """With `Proxy-*`: about this connection only. Content-Length goes with them: each side frames anew."""
@@ -72,25 +73,8 @@ _NOT_FORWARDED = frozenset(
     }
 )
 
-_GUARDED = _HOP_BY_HOP | _NOT_FORWARDED | _END_TO_END
+_GUARDED = HOP_BY_HOP | _NOT_FORWARDED | _END_TO_END
 """With `Mcp-*`, `Proxy-*`, `X-Forwarded-*` and `X-Sluicegate-*`: every name that something here looks at."""
-
-_NOT_RETURNED = frozenset(
-    {
-        "alt-svc",  # this and the next two speak for our whole origin; this one could lead clients past us
-        "clear-site-data",
-        "service-worker-allowed",
-        "content-security-policy",  # ours is set
-        "set-cookie",
-        "set-cookie2",
-        "x-content-type-options",  # ours is set
-    }
-)
-
-_OF_EXACT_BYTES = frozenset({"content-digest", "content-md5", "digest", "etag", "repr-digest"})
-
-_OURS: Fields = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
-"""No answer of a downstream may run as a page of our origin, which all of them share with the console."""
 
 _UTF8 = re.compile(r';[ \t]*charset=("?)utf-?8\1[ \t]*(?:;|\Z)', re.IGNORECASE | re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -113,7 +97,7 @@ def media_type(fields: Fields) -> str:
 
 def accepts(fields: Fields, wanted: str) -> bool:
     """May an answer have this media type? Without the field it may (RFC 9110 12.5.1); qualities are not weighed."""
-    ranges = {member.partition(";")[0].rstrip() for member in _listed(fields, "accept")}
+    ranges = {member.partition(";")[0].rstrip() for member in listed(fields, "accept")}
     return not ranges or not ranges.isdisjoint({wanted, wanted.partition("/")[0] + "/*", "*/*"})
 
 
@@ -136,13 +120,13 @@ def holds_control(fields: Fields) -> bool:
 
 def content_coding(fields: Fields) -> str:
     """The content codings other than `identity`, lower case, joined by `, `; empty when there are none."""
-    codings = _listed(fields, "content-encoding")
+    codings = listed(fields, "content-encoding")
     return ", ".join(coding for coding in codings if coding != "identity")
 
 
 def transfer_coding(fields: Fields) -> str:
     """The transfer codings other than `chunked`, which alone the HTTP library undoes; spelled as `content_coding`."""
-    codings = _listed(fields, "transfer-encoding")
+    codings = listed(fields, "transfer-encoding")
     return ", ".join(coding for coding in codings if coding not in {"chunked", "identity"})
 
 
@@ -158,7 +142,7 @@ def check_request_fields(fields: Fields) -> None:
     for name in _ONCE:
         if names.count(name) > 1:
             raise BadFields(f"more than one {name} field")  # first-copy and last-copy readers differ
-    for option in _listed(fields, "connection"):
+    for option in listed(fields, "connection"):
         if option in _END_TO_END or option.startswith("mcp-"):
             raise BadFields(f"Connection lists {option}")
     if not is_utf8(fields):
@@ -223,10 +207,10 @@ def came_through(fields: Fields, pseudonym: str) -> bool:
     Args:
         pseudonym: in lower case.
     """
-    return any(pseudonym in member.split() for member in _listed(fields, "via"))
+    return any(pseudonym in member.split() for member in listed(fields, "via"))
 
 
-def forwarded_fields(fields: Fields, key: str | None, via: str) -> Fields:
+def forwarded_fields(fields: Fields, key: str | None, via: str, *, passes_cookies: bool = False) -> Fields:
     """The fields for the downstream, in order; the sender adds `Host` and framing.
 
     Args:
@@ -234,8 +218,12 @@ def forwarded_fields(fields: Fields, key: str | None, via: str) -> Fields:
         key: the credential that we accepted, None for a caller without one. Every line that holds it stays here, and
             so does everything that has the form of a key of ours.
         via: our line of `Via`, which comes after those of others; a gateway must add one (RFC 9110 7.6.3).
+        passes_cookies: `Cookie` goes on, less what is ours in it.
     """
-    stays = _HOP_BY_HOP | _NOT_FORWARDED | frozenset(_listed(fields, "connection"))
+    if passes_cookies:
+        fields = tuple(cookies.forwarded(fields))
+    stays = HOP_BY_HOP | _NOT_FORWARDED | frozenset(listed(fields, "connection"))
+    stays -= {"cookie"} if passes_cookies else set()
     kept = tuple((name, value) for name, value in fields if not _stays(name.lower(), stays) and not _is_disguised(name))
     ours = (("Accept-Encoding", "identity"), ("Via", via))
     return (*(field for field in kept if not _is_credential(field, key)), *ours)
@@ -255,31 +243,7 @@ def _is_credential(field: tuple[str, str], key: str | None) -> bool:
     return key_in(*field) is not None or holds_key(field[1]) or bool(key and key in field[1])
 
 
-def returned_fields(fields: Fields, *, may_be_edited: bool) -> Fields:
-    """The fields for the client, in order; the transport adds framing and the CORS fields, which are ours.
-
-    Args:
-        fields: of the downstream's answer.
-        may_be_edited: the body may leave here changed, so nothing may vouch for its exact bytes.
-    """
-    drops = _HOP_BY_HOP | _NOT_RETURNED | frozenset(_listed(fields, "connection"))
-    drops = drops | _OF_EXACT_BYTES if may_be_edited else drops
-    kept = tuple((name, value) for name, value in fields if not _is_dropped(name.lower(), drops))
-    return (*_harmless(kept), *_OURS)
-
-
-def _is_dropped(name: str, drops: frozenset[str]) -> bool:
-    return name in drops or name.startswith(("proxy-", "access-control-"))
-
-
-def _harmless(fields: Fields) -> Fields:
-    """Turn every type but JSON and SSE into text. A body without a type gets none: `nosniff` keeps it from running."""
-    if media_type(fields) in {JSON, EVENT_STREAM} or not values(fields, "content-type"):
-        return fields
-    return (*(field for field in fields if field[0].lower() != "content-type"), ("Content-Type", "text/plain"))
-
-
-def _listed(fields: Fields, name: str) -> tuple[str, ...]:
+def listed(fields: Fields, name: str) -> tuple[str, ...]:
     """The members of a comma-separated field, lower case, over all its lines (RFC 9110 5.6.1)."""
     members = (member.strip(" \t").lower() for value in values(fields, name) for member in value.split(","))
     return tuple(member for member in members if member)

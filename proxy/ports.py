@@ -27,6 +27,8 @@ class DataPlaneSettings:
     connect_timeout_s: float = 5.0
     downstream_timeout_s: float = 300.0
     """To the first byte of an answer; a running stream has no limit."""
+    public_path: str = ""
+    """What stands before our paths as clients see them, without a slash at its end."""
     list_ttl_ms: int = 0
     """The most that `ttlMs` of a tool list may say; 0: stale at once, so that a switch shows in the next list."""
     max_streams_per_key: int = 1_000

@@ -56,7 +56,7 @@ class HttpDownstream:
         origin = Origin(url.raw_host or "", url.port or 0, url.scheme == "https")
         request = self._request(forward, url)  # before a connection is made: it may be refused
         try:
-            async with asyncio.timeout(self._settings.downstream_timeout_s):
+            async with asyncio.timeout(self._timeout_s(forward)):
                 connection = await self._taken(origin)
                 await _answered(connection, request)
         except TimeoutError as exc:
@@ -65,6 +65,9 @@ class HttpDownstream:
             yield Answer(connection)
         finally:
             self._pool.put(origin, connection)  # ended unless the body was read to its end
+
+    def _timeout_s(self, forward: Forward) -> float:
+        return forward.server.passing.downstream_timeout_s or self._settings.downstream_timeout_s
 
     async def _taken(self, origin: Origin) -> Connection:
         try:

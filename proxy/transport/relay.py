@@ -17,7 +17,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http import HttpVersion11
 
-from proxy.errors import ProxyError
+from proxy.errors import DownstreamTimeout, ProxyError
 from proxy.exchange import Exchange, Held, Mode, ResponseHead
 from proxy.headers import values
 from proxy.ports import DownstreamAnswer
@@ -92,7 +92,11 @@ class Relay:
         async def collect(piece: bytes) -> None:
             body.extend(piece)
 
-        await self._pump(chunks, collect)
+        try:
+            async with asyncio.timeout(self._exchange.answer_timeout_s):
+                await self._pump(chunks, collect)
+        except TimeoutError as exc:
+            raise DownstreamTimeout("the downstream did not end an answer that may hold a list in time") from exc
         return whole(head.status, head.fields, bytes(body))
 
     async def _pump(self, chunks: AsyncGenerator[bytes, None], write: Write) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from registry.api import frame
+from registry.model import Passing
 from tests.fake_downstream import Connection, FakeDownstream, Received, answer, chunk, head
 from tests.integration.conftest import Plane, running
 from tests.raw_client import LIST, Answer, call, post, request
@@ -189,3 +190,48 @@ async def test_a_name_look_up_that_hangs_is_bounded_like_a_connection(
         plane.policy(url="http://downstream.example/mcp")
 
         assert error_of(await plane.ask(CALL)) == (502, "the id", -32603)
+
+
+async def test_a_redirect_to_the_same_endpoint_with_another_query_leads_back_to_us(plane: Plane) -> None:
+    plane.downstream.script = answer(b"", "", "307 Temporary Redirect", "Location: ?page=2")
+
+    reply = await plane.ask(CALL)
+
+    assert (reply.status, reply.values("location")) == (307, ["/proxy/lab?page=2"])
+    assert plane.downstream.connections == 1, "and is not followed"
+
+
+@pytest.mark.parametrize("passes", [True, False])
+async def test_cookies_pass_both_ways_where_the_servers_setting_says_so(plane: Plane, passes: bool) -> None:
+    plane.policy(passing=Passing(passes_cookies=passes))
+    plane.downstream.script = answer(b"{}", "application/json", "200 OK", "Set-Cookie: a=1; Domain=x; Path=/")
+
+    reply = await plane.ask(post(call("a", "7"), "Cookie: b=2; sluicegate_console=x"))
+
+    (received,) = plane.downstream.received
+    assert received.values("cookie") == (["b=2"] if passes else [])
+    assert reply.values("set-cookie") == (["a=1; Path=/proxy/lab"] if passes else [])
+
+
+async def test_a_server_has_a_timeout_and_a_list_time_of_its_own(plane: Plane) -> None:
+    async def silence(_request: Received, _connection: Connection) -> None:
+        await asyncio.Event().wait()
+
+    plane.policy(passing=Passing(list_ttl_ms=60_000, downstream_timeout_s=0.2))
+    plane.downstream.script = answer(b'{"id":1,"result":{"tools":[],"ttlMs":90000}}')
+    assert (await plane.ask(post(LIST))).json["result"]["ttlMs"] == 60_000
+    plane.downstream.script = silence
+    assert error_of(await plane.ask(CALL)) == (504, "the id", -32603)
+
+
+async def test_a_list_that_stops_in_the_middle_is_504_and_nothing_of_it_leaves(plane: Plane) -> None:
+    async def half(_request: Received, connection: Connection) -> None:
+        connection.write(head("application/json") + chunk(b'{"id":1,"result":{"tools":[{"name":"b"}'))
+        await asyncio.Event().wait()
+
+    plane.policy(passing=Passing(downstream_timeout_s=0.2))
+    plane.downstream.script = half
+    reply = await plane.ask(post(LIST))
+
+    assert (reply.status, b'"b"' in reply.body) == (504, False)
+    await plane.downstream.until(lambda downstream: not downstream.open_connections)
