@@ -1,17 +1,24 @@
 """Puts together what the authority is asked through: fresh facts, facts as old as the setting allows, changes.
 
-Source: DESIGN 4. The registry's API decides on fresh facts whatever the setting: an owner sees what was just done. The
-data plane, the gateway and search decide on facts as old as `max_staleness_s` allows.
+Source: DESIGN 3 and 4. The registry's API decides on fresh facts whatever the setting: an owner sees what was just
+done.
+The data plane, the gateway and search decide on facts as old as `max_staleness_s` allows, and they alone know callers
+without a key.
 """
 
 from collections.abc import Mapping
 
 from config.background import Work
 from config.settings import Settings
+from registry.anonymous import WithAnonymous
 from registry.feed import SharedFeed
 from registry.freshness import FactSource, Freshness
+from registry.model import Scope
 from registry.ports import ChangeFeed, Ledger, PolicyReader
 from registry.staleness import BoundedStaleness, Telling
+
+_SCOPES = {"read": (Scope.READ,), "write": (Scope.READ, Scope.WRITE)}
+"""Of callers without a key, by the setting."""
 
 
 class Authority:
@@ -30,6 +37,8 @@ class Authority:
         self._works: dict[str, Work] = {"change feed": self._shared.run}
         if settings.max_staleness_s > 0:
             self._allow(settings.max_staleness_s)
+        if settings.anonymous != "off":
+            self.facts = WithAnonymous(self.facts, _SCOPES[settings.anonymous])
 
     @property
     def works(self) -> Mapping[str, Work]:

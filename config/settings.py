@@ -47,6 +47,12 @@ class Settings(BaseSettings):
     max_staleness_s: Staleness = Field(
         default=0, description="how old the policy behind a decision may be; 0: read after the request's last byte"
     )
+    anonymous: Literal["off", "read", "write"] = Field(
+        default="off", description="what callers without a key may do on /proxy and /mcp, as the principal `public`"
+    )
+    refusal_style: Literal["unknown", "explain", "legacy"] = Field(
+        default="unknown", description="how a refused call is answered: as an unknown tool, in words, or with -32003"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="least level that is logged"
     )
@@ -102,7 +108,9 @@ class Settings(BaseSettings):
         """The environment first, then the file, which `load` hands in."""
         return env_settings, dotenv_settings, init_settings
 
-    @field_validator("log_level", "log_format", "registration", "embeddings", mode="before")
+    @field_validator(
+        "log_level", "log_format", "registration", "embeddings", "anonymous", "refusal_style", mode="before"
+    )
     @classmethod
     def _lower_case(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value

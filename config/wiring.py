@@ -23,7 +23,7 @@ from proxy.gateway.discover import Discoverer
 from proxy.gateway.endpoint import Gateway
 from proxy.gateway.execute import Executor
 from proxy.gateway.methods import Methods
-from proxy.ports import DataPlaneSettings, Policies
+from proxy.ports import DataPlaneSettings, Policies, RefusalStyle
 from proxy.transport.downstream import HttpDownstream
 from proxy.transport.guard import guard
 from proxy.transport.handler import DataPlane
@@ -216,6 +216,7 @@ def _limits(settings: Settings, deployment_id: str) -> DataPlaneSettings:
         max_event_bytes=settings.max_event_bytes,
         connect_timeout_s=settings.connect_timeout_s,
         downstream_timeout_s=settings.downstream_timeout_s,
+        refusal_style=RefusalStyle(settings.refusal_style),
         public_path=URL(settings.base_url).path.rstrip("/"),
         list_ttl_ms=settings.list_ttl_ms,
         max_streams_per_key=settings.max_streams_per_key,

@@ -95,7 +95,8 @@ class Held:
         entered = access.use_server(facts)
         if isinstance(entered, Refusal):
             return entered
-        edits = self._lists.edits(access.usable(facts), ttl_ms=self._ttl_ms, is_private=facts.key is not None)
+        is_private = facts.key is not None and not facts.key.is_anonymous
+        edits = self._lists.edits(access.usable(facts), ttl_ms=self._ttl_ms, is_private=is_private)
         return self._with_edits(edits)
 
 
@@ -155,7 +156,7 @@ class Exchange:
         verdicts = tuple(policy.decide(self._facts, message) for message in messages.messages)
         permits = tuple(verdict for verdict in verdicts if isinstance(verdict, Permit))
         if len(permits) < len(verdicts):
-            return replies.refused(messages, verdicts)
+            return replies.refused(messages, verdicts, self._settings.refusal_style)
         return self._forward(permits, body)
 
     def _forward(self, permits: tuple[Permit, ...], body: bytes | None) -> Forward:

@@ -3,6 +3,7 @@
 `Fields` are header lines in their order, names as they came; comparing them ignores case.
 """
 
+import enum
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -13,6 +14,17 @@ from registry.calls import CallError, CallResult, Progress, ToolCall
 from registry.model import Asked, Facts, ServerPolicy
 
 Fields = tuple[tuple[str, str], ...]
+
+
+class RefusalStyle(enum.StrEnum):
+    """How a refused `tools/call` is answered."""
+
+    UNKNOWN = "unknown"
+    """As a server without that tool would."""
+    EXPLAIN = "explain"
+    """With a result that says in words why, for the model."""
+    LEGACY = "legacy"
+    """With the error -32003 of older gateways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,7 @@ class DataPlaneSettings:
     """To the first byte of an answer; a running stream has no limit."""
     public_path: str = ""
     """What stands before our paths as clients see them, without a slash at its end."""
+    refusal_style: RefusalStyle = RefusalStyle.UNKNOWN
     list_ttl_ms: int = 0
     """The most that `ttlMs` of a tool list may say; 0: stale at once, so that a switch shows in the next list."""
     max_streams_per_key: int = 1_000

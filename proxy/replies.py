@@ -4,22 +4,24 @@ Source: JSON-RPC 2.0 section 5; DESIGN 1 and 3 (Block, Own failures); PROTOCOL 5
 error whose caller's id is not known has `"id": null`: JSON-RPC asks for it, and official clients read no error that
 lacks the member.
 
-Invariant: a refused tool is answered as a server without that tool would answer, whatever the reason.
+Invariant: unless a setting says otherwise, a refused tool is answered as a server without that tool would answer,
+whatever the reason.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from proxy.errors import ProxyError
 from proxy.jsonrpc import Body, Request
-from proxy.ports import Fields, Reply
+from proxy.ports import Fields, RefusalStyle, Reply
 from registry.access import Permit, Reason, Refusal
 
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+SWITCHED_OFF = -32003
 
 _JSON: Fields = (("Content-Type", "application/json"),)
 
@@ -59,7 +61,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-def refused(body: Body, verdicts: Sequence[Permit | Refusal]) -> Reply:
+def refused(body: Body, verdicts: Sequence[Permit | Refusal], style: RefusalStyle = RefusalStyle.UNKNOWN) -> Reply:
     """The answer to a body that holds a refused message; nothing of it goes downstream.
 
     A batch is refused whole: one error for each message with an id. 202 without a body when none has one.
@@ -67,22 +69,61 @@ def refused(body: Body, verdicts: Sequence[Permit | Refusal]) -> Reply:
     Args:
         body: what was asked.
         verdicts: one for each message in order, at least one of them a refusal.
+        style: how a refused call is answered.
     """
     refusals = tuple(verdict for verdict in verdicts if isinstance(verdict, Refusal))
     if refusals[0].reason in _ABOUT_SERVER:  # the same for every message of the body
         return turned_away(refusals[0], body.only_id)
-    errors = tuple(_errors(body, verdicts))
-    if not errors:
+    answers = tuple(_answers(body, verdicts, style))
+    if not answers:
         return Reply(202, (), refusals=refusals)
-    return Reply(200, _JSON, b"[" + b",".join(errors) + b"]" if body.is_batch else errors[0], refusals)
+    return Reply(200, _JSON, b"[" + b",".join(answers) + b"]" if body.is_batch else answers[0], refusals)
 
 
-def _errors(body: Body, verdicts: Sequence[Permit | Refusal]) -> Iterator[bytes]:
+def _answers(body: Body, verdicts: Sequence[Permit | Refusal], style: RefusalStyle) -> Iterator[bytes]:
     for message, verdict in zip(body.messages, verdicts, strict=True):
         if isinstance(message, Request) and isinstance(verdict, Refusal):
-            yield error(message.id, INVALID_PARAMS, f"Unknown tool: {verdict.tool}")
+            yield _STYLES[style](message.id, verdict)
         elif isinstance(message, Request):
             yield error(message.id, INVALID_REQUEST, "batch refused")
+
+
+def _unknown(id_text: str, refusal: Refusal) -> bytes:
+    return error(id_text, INVALID_PARAMS, f"Unknown tool: {refusal.tool}")
+
+
+def _explained(id_text: str, refusal: Refusal) -> bytes:
+    text = _EXPLAINED[refusal.reason].format(tool=refusal.tool)
+    return result(id_text, {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": True})
+
+
+def _legacy(id_text: str, refusal: Refusal) -> bytes:
+    return error(id_text, SWITCHED_OFF, _LEGACY[refusal.reason].format(tool=refusal.tool))
+
+
+_STYLES: Mapping[RefusalStyle, Callable[[str, Refusal], bytes]] = {
+    RefusalStyle.UNKNOWN: _unknown,
+    RefusalStyle.EXPLAIN: _explained,
+    RefusalStyle.LEGACY: _legacy,
+}
+
+_EXPLAINED: Mapping[Reason, str] = {
+    Reason.TOOL_DISABLED: "Tool {tool} is disabled on this server by its owner.",
+    Reason.TOOL_SWITCHED_OFF: "Tool {tool} is switched off by the operator of this gateway.",
+    Reason.NOT_IN_KEY_TOOLS: "Tool {tool} is not among the tools that this API key may use.",
+    Reason.SCOPE_WRITE: "Tool {tool} may change something, which this API key may not: it lacks the 'write' scope.",
+    Reason.ARGUMENT_REFUSED: "Tool {tool} may not be used with these arguments.",
+}
+"""One sentence for a model. It is told of a tool that it named itself, so no name is given away."""
+
+_LEGACY: Mapping[Reason, str] = {
+    Reason.TOOL_DISABLED: "tool '{tool}' is switched off",
+    Reason.TOOL_SWITCHED_OFF: "tool '{tool}' is switched off",
+    Reason.NOT_IN_KEY_TOOLS: "API key may not use tool '{tool}'",
+    Reason.SCOPE_WRITE: "tool '{tool}' needs the 'write' scope",
+    Reason.ARGUMENT_REFUSED: "tool '{tool}' may not be used with these arguments",
+}
+"""The texts of older gateways."""
 
 
 def turned_away(refusal: Refusal, id_text: str | None = None) -> Reply:

@@ -81,6 +81,11 @@ class ApiKey:
     tools: tuple[Grant, ...] | Literal["*"] = ALL_TOOLS
 
     @property
+    def is_anonymous(self) -> bool:
+        """True for what stands for the key of a caller who has none."""
+        return not self.hash
+
+    @property
     def actor(self) -> str:
         """Who is named in an activity row: the user, else `key:<id>`."""
         return self.user or f"key:{self.id}"

@@ -7,7 +7,7 @@ import pytest
 
 from proxy import errors, replies
 from proxy.jsonrpc import Body, Message, Notification, Request, Response
-from proxy.ports import Reply
+from proxy.ports import RefusalStyle, Reply
 from registry import access
 from registry.access import Permit, Reason, Refusal
 from tests.build import facts
@@ -85,6 +85,49 @@ def test_a_batch_is_refused_whole_with_one_error_for_each_id() -> None:
         b'{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Unknown tool: danger"}}]'
     )
     assert reply == Reply(200, (JSON_TYPE,), body, (OFF,))
+
+
+EXPLAINED = {
+    Reason.TOOL_DISABLED: "Tool d{0}ang is disabled on this server by its owner.",
+    Reason.TOOL_SWITCHED_OFF: "Tool d{0}ang is switched off by the operator of this gateway.",
+    Reason.NOT_IN_KEY_TOOLS: "Tool d{0}ang is not among the tools that this API key may use.",
+    Reason.SCOPE_WRITE: "Tool d{0}ang may change something, which this API key may not: it lacks the 'write' scope.",
+    Reason.ARGUMENT_REFUSED: "Tool d{0}ang may not be used with these arguments.",
+}
+LEGACY = {
+    Reason.TOOL_DISABLED: "tool 'd{0}ang' is switched off",
+    Reason.TOOL_SWITCHED_OFF: "tool 'd{0}ang' is switched off",
+    Reason.NOT_IN_KEY_TOOLS: "API key may not use tool 'd{0}ang'",
+    Reason.SCOPE_WRITE: "tool 'd{0}ang' needs the 'write' scope",
+    Reason.ARGUMENT_REFUSED: "tool 'd{0}ang' may not be used with these arguments",
+}
+
+
+@pytest.mark.parametrize("reason", EXPLAINED)
+def test_an_explained_refusal_is_a_result_with_one_sentence(reason: Reason) -> None:
+    reply = replies.refused(_single(CALL), [Refusal(reason, "d{0}ang")], RefusalStyle.EXPLAIN)
+
+    text = {"type": "text", "text": EXPLAINED[reason]}
+    result = {"resultType": "complete", "content": [text], "isError": True}
+    assert (reply.status, _content(reply)) == (200, {"jsonrpc": "2.0", "id": 7, "result": result})
+
+
+@pytest.mark.parametrize("reason", LEGACY)
+def test_a_legacy_refusal_has_the_code_and_text_of_older_gateways(reason: Reason) -> None:
+    reply = replies.refused(_single(CALL), [Refusal(reason, "d{0}ang")], RefusalStyle.LEGACY)
+
+    error = {"code": -32003, "message": LEGACY[reason]}
+    assert (reply.status, _content(reply)) == (200, {"jsonrpc": "2.0", "id": 7, "error": error})
+
+
+@pytest.mark.parametrize("style", RefusalStyle)
+def test_every_reason_to_refuse_a_tool_has_an_answer_in_every_style(style: RefusalStyle) -> None:
+    about_server = {Reason.KEY_INVALID, Reason.SCOPE_MCP, Reason.NOT_VISIBLE, Reason.POLICY_UNREADABLE}
+    for reason in set(Reason) - about_server:
+        batch = Body((Request('"a"', "ping", {}), CALL), is_batch=True)
+        content = _content(replies.refused(batch, [_permit(), Refusal(reason, "\ud800")], style))
+        assert [answer["id"] for answer in content] == ["a", 7]
+        assert content[0]["error"]["code"] == -32600
 
 
 def test_a_refused_batch_of_one_is_answered_as_a_batch() -> None:
