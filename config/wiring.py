@@ -33,7 +33,18 @@ from registry.discovery import Discovery
 from registry.downstream import McpCatalogue, McpToolCaller
 from registry.keys import Keys
 from registry.model import Scope
-from registry.ports import ActivityStore, ChangeFeed, Health, KeyStore, LeaseStore, Ledger, PolicyReader, ServerStore
+from registry.permissions import Permissions
+from registry.ports import (
+    AccessStore,
+    ActivityStore,
+    ChangeFeed,
+    Health,
+    KeyStore,
+    LeaseStore,
+    Ledger,
+    PolicyReader,
+    ServerStore,
+)
 from registry.refresh import Refresher
 from registry.servers import Servers
 from registry.tools import Tools
@@ -58,6 +69,11 @@ class Store(Protocol):
     @property
     def servers(self) -> ServerStore:
         """Servers, for people."""
+        ...
+
+    @property
+    def access(self) -> AccessStore:
+        """Access entries, for people."""
         ...
 
     @property
@@ -119,6 +135,7 @@ def build(settings: Settings, store: Store) -> App:
     services = Services(
         servers=Servers(ledger, store.servers, fresh, refresher, Scope(settings.registration), variables),
         tools=Tools(ledger),
+        permissions=Permissions(ledger, store.access, fresh),
         keys=keys,
         activity=ActivityLog(store.activity, fresh),
         discovery=search.discovery,

@@ -195,6 +195,11 @@ def may_share(facts: Facts) -> bool:
     return _may(facts, Permission.SHARE)
 
 
+def may_set_permissions(facts: Facts) -> bool:
+    """May it see and change who holds which rights on the server?"""
+    return may_administer(facts) or may_share(facts)
+
+
 def may_register(facts: Facts, registration_scope: Scope = Scope.ADMIN) -> bool:
     """May it register a server? `registration_scope` is `admin`, or `manage` where the setting says so."""
     return has_scope(facts, Scope.ADMIN, registration_scope)

@@ -4,13 +4,21 @@ Source: DESIGN 1 (the order: key 401, scope 403, visibility 404) and DESIGN 2 (a
 here: `registry.access` decides, and a "no" becomes the error that tells the caller as much as it may know.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from registry import access
 from registry.errors import Forbidden, NotFound, Unauthenticated
-from registry.model import ApiKey, Asked, Facts, Scope, ServerPolicy
+from registry.model import ApiKey, Asked, Facts, Permission, Scope, ServerPolicy
 from registry.rows import Action, Activity
+
+_BITS: Mapping[Callable[[Facts], bool], Permission] = {
+    access.may_edit: Permission.EDIT,
+    access.may_delete: Permission.DELETE,
+    access.may_share: Permission.SHARE,
+    access.may_set_permissions: Permission.SHARE,
+}
+"""What to name to whom it lacks; the rights themselves are `registry.access`'s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,11 @@ def with_right(facts: Facts, right: Callable[[Facts], bool], *scopes: Scope) -> 
     if facts.server is None or not access.may_view(facts):
         raise NotFound("no such server")
     if not right(facts):
-        raise Forbidden("the permission for this is missing on this server")
+        bit = _BITS.get(right)
+        raise Forbidden(
+            "the permission for this is missing on this server",
+            required_permission=None if bit is None else bit.name,
+        )
     return key, facts.server
 
 

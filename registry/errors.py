@@ -55,13 +55,16 @@ class Unauthenticated(RegistryError):
 
 
 class Forbidden(RegistryError):
-    """Visible, but the right is missing. `required_scope` names the scope when a scope is what lacks."""
+    """Visible, but the right is missing: `required_scope` or `required_permission` names it, the other is None."""
 
     code = "forbidden"
 
-    def __init__(self, message: str, *, required_scope: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, required_scope: str | None = None, required_permission: str | None = None
+    ) -> None:
         super().__init__(message)
         self.required_scope = required_scope
+        self.required_permission = required_permission
 
 
 class Conflict(RegistryError):

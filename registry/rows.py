@@ -17,6 +17,8 @@ class Action(enum.StrEnum):
     TOOL_DISABLED = "tool_disabled"
     TOOL_ENABLED = "tool_enabled"
     SERVER_UPDATED = "server_updated"
+    SERVER_DELETED = "server_deleted"
+    PERMISSION_SET = "permission_set"
     KEY_CREATED = "key_created"
     KEY_UPDATED = "key_updated"
 

@@ -123,6 +123,20 @@ class Servers:
             raise NotFound("no such server")
         return server
 
+    async def delete(self, caller: Caller, ref: str, reason: str | None = None) -> None:
+        """Remove the server and its access entries; nobody reaches it any more. Raises NotFound."""
+
+        async def work(tx: Transaction) -> None:
+            facts = await tx.facts(caller.asks(ref))
+            _, policy = with_right(facts, access.may_delete, Scope.MANAGE)
+            server = await _stored(tx, policy.server_id)
+            start = replace(signed(caller, facts, Action.SERVER_DELETED), server_id=server.id, reason=reason)
+            before = {"name": server.name, "path": server.path, "type": server.type}
+            await tx.record(replace(start, before=before, revision=policy.revision))
+            await tx.remove_server(server.id)
+
+        await self._ledger.change(work)
+
     async def refresh(self, caller: Caller, ref: str) -> Server:
         """Ask the downstream for its tools again; its failure is in `refresh_error` of the result.
 

@@ -21,6 +21,7 @@ from registry.mirror import Mirror
 from registry.mirroring import MirrorState
 from registry.mirrors import Mirrors
 from registry.model import OWNER, AccessEntry, ApiKey, Asked, Facts, Permission, PrincipalType, Scope, ServerPolicy
+from registry.permissions import Permissions
 from registry.ports import PolicyReader, Transaction
 from registry.refresh import Refresher
 from registry.rows import Activity
@@ -77,6 +78,7 @@ class ControlPlane:
         self.refresher = Refresher(self.store.ledger, self.source, self.store.servers)
         self.servers = Servers(self.store.ledger, self.store.servers, freshness, self.refresher)
         self.tools = Tools(self.store.ledger)
+        self.permissions = Permissions(self.store.ledger, self.store.access, freshness)
         self.keys = Keys(self.store.ledger, self.store.keys, freshness)
         self.activity = ActivityLog(self.store.activity, freshness)
         self.catalogue = Catalogue(self.store.servers, self.store.feed)

@@ -17,6 +17,8 @@ from registry.api.models import (
     KeyPatchBody,
     NewKeyBody,
     NewServerBody,
+    PermissionBody,
+    PermissionsBody,
     ServerList,
     ServerPatchBody,
     SwitchBody,
@@ -27,7 +29,7 @@ from registry.entries import NewServer, Server
 from registry.errors import Invalid
 from registry.keys import NewKey, ToolsOf
 from registry.mirroring import Order
-from registry.model import ALL_TOOLS
+from registry.model import ALL_TOOLS, AccessEntry, Permission
 
 
 def application(use_cases: Services) -> web.Application:
@@ -41,6 +43,9 @@ def application(use_cases: Services) -> web.Application:
             web.get("/servers", _list_servers),
             web.get("/servers/{server}", _get_server),
             web.patch("/servers/{server}", _patch_server),
+            web.delete("/servers/{server}", _delete_server),
+            web.get("/servers/{server}/permissions", _permissions),
+            web.put("/servers/{server}/permissions", _replace_permissions),
             web.post("/servers/{server}/refresh", _refresh_server),
             web.get("/servers/{server}/tools", _get_server),
             web.patch("/servers/{server}/tools", _replace_tools),
@@ -91,6 +96,27 @@ async def _get_server(request: web.Request) -> web.Response:
 async def _patch_server(request: web.Request) -> web.Response:
     ref, body = server_in(request), body_as(ServerPatchBody, request)
     return _detail(request, await services(request).servers.set_credentials(request[CALLER], ref, body.credentials))
+
+
+async def _delete_server(request: web.Request) -> web.Response:
+    await services(request).servers.delete(request[CALLER], server_in(request))
+    return web.Response(status=204)
+
+
+async def _permissions(request: web.Request) -> web.Response:
+    return _json(views.permissions(await services(request).permissions.list(request[CALLER], server_in(request))))
+
+
+async def _replace_permissions(request: web.Request) -> web.Response:
+    ref, body = server_in(request), body_as(PermissionsBody, request)
+    entries = [_entry(given) for given in body.permissions]
+    stored = await services(request).permissions.replace(request[CALLER], ref, entries, body.reason)
+    return _json(views.permissions(stored))
+
+
+def _entry(body: PermissionBody) -> AccessEntry:
+    bits = Permission(body.perm_bits)
+    return AccessEntry("", body.principal_type, body.principal_id or "", bits, body.expired_at)
 
 
 async def _refresh_server(request: web.Request) -> web.Response:

@@ -10,6 +10,7 @@ from registry.callers import Caller
 from registry.discovery import Discovery
 from registry.keys import Keys
 from registry.mirrors import Mirrors
+from registry.permissions import Permissions
 from registry.servers import Servers
 from registry.tools import Tools
 
@@ -20,6 +21,7 @@ class Services:
 
     servers: Servers
     tools: Tools
+    permissions: Permissions
     keys: Keys
     activity: ActivityLog
     discovery: Discovery

@@ -56,6 +56,8 @@ def of_registry(error: RegistryError) -> web.Response:
     more: dict[str, Any] = {}
     if isinstance(error, Forbidden) and error.required_scope is not None:
         more["required_scope"] = str(error.required_scope)
+    if isinstance(error, Forbidden) and error.required_permission is not None:
+        more["required_permission"] = error.required_permission
     if isinstance(error, Invalid) and error.field is not None:
         status, more["field"] = 422, camel(error.field)
     response = _response(status, str(error), error.code, **more)

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from registry.api.faults import camel
 from registry.entries import ServerType
+from registry.model import PrincipalType
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 LongText = Annotated[str, Field(max_length=10_000)]
@@ -66,6 +67,22 @@ class ToolsOfBody(Incoming):
 
     server: Text
     tools: Literal["*"] | list[str]
+
+
+class PermissionBody(Incoming):
+    """One access entry. `permBits` adds up VIEW 1, EDIT 2, DELETE 4, SHARE 8; `principalId` is left out for public."""
+
+    principal_type: PrincipalType
+    principal_id: Text | None = None
+    perm_bits: Annotated[int, Field(ge=1, le=15)]
+    expired_at: AwareDatetime | None = None
+
+
+class PermissionsBody(Incoming):
+    """PUT /servers/{server}/permissions: all entries of the server."""
+
+    permissions: list[PermissionBody]
+    reason: LongText | None = None
 
 
 class NewKeyBody(Incoming):
@@ -136,6 +153,22 @@ class ServerList(Outgoing):
     """GET /servers."""
 
     servers: list[ServerSummary]
+
+
+class PermissionDetail(Outgoing):
+    """One access entry. `role` is the name of its bits, null for a mixture that has none."""
+
+    principal_type: str
+    principal_id: str | None
+    perm_bits: int
+    role: str | None
+    expired_at: datetime | None
+
+
+class PermissionList(Outgoing):
+    """GET and PUT /servers/{server}/permissions."""
+
+    permissions: list[PermissionDetail]
 
 
 class KeyGrant(Outgoing):

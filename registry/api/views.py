@@ -1,5 +1,6 @@
 """The registry's values as the API shows them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from registry.api.models import (
     MadeKeyDetail,
     MirrorAnswer,
     MirrorDetail,
+    PermissionDetail,
+    PermissionList,
     SearchAnswer,
     ServerDetail,
     ServerSummary,
@@ -24,7 +27,7 @@ from registry.entries import Server, Tool
 from registry.keys import MadeKey
 from registry.mirroring import MirrorStatus
 from registry.mirrors import MirrorReport
-from registry.model import ALL_TOOLS, ApiKey
+from registry.model import ALL_TOOLS, EDITOR, OWNER, VIEWER, AccessEntry, ApiKey
 from registry.rows import Activity
 
 
@@ -68,6 +71,24 @@ def _tool_function(tool: Tool, server_name: str) -> tuple[str, ToolFunction]:
     name = f"{tool.name}_mcp_{server_name}"
     function = Function(name=name, description=tool.description, parameters=dict(tool.input_schema))
     return name, ToolFunction(function=function, mcp_tool_name=tool.name)
+
+
+_ROLES = {VIEWER: "viewer", EDITOR: "editor", OWNER: "owner"}
+
+
+def permissions(entries: Sequence[AccessEntry]) -> PermissionList:
+    """The access entries of a server."""
+    return PermissionList(permissions=[_permission(entry) for entry in entries])
+
+
+def _permission(entry: AccessEntry) -> PermissionDetail:
+    return PermissionDetail(
+        principal_type=entry.principal_type.value,
+        principal_id=entry.principal_id or None,
+        perm_bits=int(entry.permissions),
+        role=_ROLES.get(entry.permissions),
+        expired_at=entry.expires_at,
+    )
 
 
 def key(shown: ApiKey) -> KeyDetail:

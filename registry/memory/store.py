@@ -5,6 +5,7 @@ StoreUnavailable) and `reading` (cleared: policy reads wait for it).
 """
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,9 @@ from registry.ports import Transaction
 from registry.rows import Activity
 
 T = TypeVar("T")
+
+_IDS = itertools.count(1)
+"""Of servers: no id comes again."""
 
 _SHARED_PATH = "two servers are stored under this path"
 
@@ -73,6 +77,7 @@ class MemoryStore:
         self.deployment_id = secrets.token_hex(6)
         self._lock = asyncio.Lock()
         self.servers = _Servers(self)
+        self.access = _Access(self)
         self.keys = _Keys(self)
         self.activity = _ActivityLog(self)
         self.feed = MemoryFeed()
@@ -152,7 +157,7 @@ class _Transaction:
     async def add_server(self, new: NewServer) -> Server:
         if self.state.server(new.path) is not None:
             raise Conflict(f"the path {new.path} is taken")
-        server_id = f"{len(self.state.servers) + 1:024x}"
+        server_id = f"{next(_IDS):024x}"
         policy = ServerPolicy(server_id, new.path, new.url, revision=1, credentials=new.credentials)
         server = Server(
             server_id, new.name, new.path, new.url, new.type.value, policy, title=new.title, description=new.description
@@ -162,6 +167,17 @@ class _Transaction:
 
     async def add_entry(self, entry: AccessEntry) -> None:
         self.state.entries.append(entry)
+
+    async def entries(self, server_id: str) -> Sequence[AccessEntry]:
+        return [entry for entry in self.state.entries if entry.server_id == server_id]
+
+    async def replace_entries(self, server_id: str, entries: Sequence[AccessEntry]) -> None:
+        others = [entry for entry in self.state.entries if entry.server_id != server_id]
+        self.state.entries[:] = [*others, *entries]
+
+    async def remove_server(self, server_id: str) -> None:
+        del self.state.servers[server_id]
+        await self.replace_entries(server_id, ())
 
     async def add_key(self, key: ApiKey) -> None:
         if any(key.hash == stored.hash or key.id == stored.id for stored in self.state.keys.values()):
@@ -240,6 +256,15 @@ class _Servers:
     async def some(self, ids: Collection[str]) -> Sequence[Server]:
         self.store.check()
         return [server for one in ids if (server := self.store.state.servers.get(one)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    store: MemoryStore
+
+    async def entries(self, server_id: str) -> Sequence[AccessEntry]:
+        self.store.check()
+        return [entry for entry in self.store.state.entries if entry.server_id == server_id]
 
 
 @dataclass(frozen=True, slots=True)

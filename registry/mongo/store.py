@@ -6,7 +6,7 @@ from registry.mongo.lease import MongoLeases
 from registry.mongo.ledger import MongoLedger
 from registry.mongo.policies import MongoPolicies
 from registry.mongo.schema import prepare
-from registry.mongo.stores import MongoActivity, MongoHealth, MongoKeys, MongoServers
+from registry.mongo.stores import MongoAccess, MongoActivity, MongoHealth, MongoKeys, MongoServers
 from registry.mongo.watch import MongoChangeFeed
 
 
@@ -27,6 +27,7 @@ class MongoStore:
         self.policies = MongoPolicies(self._connection)
         self.ledger = MongoLedger(self._connection)
         self.servers = MongoServers(self._connection)
+        self.access = MongoAccess(self._connection)
         self.keys = MongoKeys(self._connection)
         self.activity = MongoActivity(self._connection)
         self.health = MongoHealth(self._connection)

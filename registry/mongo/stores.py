@@ -3,10 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from registry.entries import Server
-from registry.model import ApiKey
+from registry.model import AccessEntry, ApiKey
 from registry.mongo import documents, records
 from registry.mongo.client import Connection
 from registry.mongo.documents import any_id
+from registry.mongo.entries import entries_of
 from registry.mongo.transaction import find_server
 from registry.rows import Activity
 
@@ -44,6 +45,18 @@ class MongoServers:
             same_paths = await stored.find({"path": {"$in": paths}}, {"path": 1}).to_list(None)
         shared = documents.shared_paths(same_paths)
         return [documents.server(doc, shared) for doc in docs]
+
+
+class MongoAccess:
+    """`registry.ports.AccessStore`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def entries(self, server_id: str) -> Sequence[AccessEntry]:
+        """As AccessStore.entries."""
+        async with self._connection.bounded():
+            return await entries_of(self._connection, server_id)
 
 
 class MongoKeys:

@@ -4,7 +4,7 @@ Source: DESIGN 5. Values go into update pipelines through `$literal`, so that a 
 update path is ever built from a name; fields that we do not know are not touched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from registry.mongo.documents import (
     TOOLS,
     any_id,
 )
+from registry.mongo.entries import entries_of, remove_entries, replace_entries
 from registry.mongo.policies import facts_for
 from registry.mongo.stored_settings import CREDENTIALS
 from registry.rows import Activity
@@ -78,6 +79,24 @@ class MongoTransaction:
         async with translating():
             doc = records.access_entry_document(entry)
             await self.connection.db.aclentries.insert_one(doc, session=self.session)
+
+    async def entries(self, server_id: str) -> Sequence[AccessEntry]:
+        """As Transaction.entries."""
+        async with translating():
+            return await entries_of(self.connection, server_id, self.session)
+
+    async def replace_entries(self, server_id: str, entries: Sequence[AccessEntry]) -> None:
+        """As Transaction.replace_entries."""
+        async with translating():
+            await replace_entries(self.connection, server_id, entries, self.session)
+
+    async def remove_server(self, server_id: str) -> None:
+        """As Transaction.remove_server; the server goes last, as the policy document of this change."""
+        ids = {"$in": any_id(server_id)}
+        async with translating():
+            await remove_entries(self.connection, server_id, self.session)
+            await self.connection.db.reservations.delete_many({"server": ids}, session=self.session)
+            await self.connection.db.mcpservers.delete_one({"_id": ids}, session=self.session)
 
     async def add_key(self, key: ApiKey) -> None:
         """As Transaction.add_key."""

@@ -7,6 +7,7 @@ contract suite runs on both. A driver's error never comes through.
 from registry.ports.downstream import CatalogueSource, ToolCaller
 from registry.ports.search import Embedder, FlagStore, PropertyAdder, ToolIndex, VectorCache
 from registry.ports.store import (
+    AccessStore,
     ActivityStore,
     ChangeFeed,
     Health,
@@ -19,6 +20,7 @@ from registry.ports.store import (
 )
 
 __all__ = [
+    "AccessStore",
     "ActivityStore",
     "CatalogueSource",
     "ChangeFeed",

@@ -54,6 +54,18 @@ class Transaction(Protocol):
         """Store one access entry."""
         ...
 
+    async def entries(self, server_id: str) -> Sequence[AccessEntry]:
+        """All access entries of one server that can be read, in any order."""
+        ...
+
+    async def replace_entries(self, server_id: str, entries: Sequence[AccessEntry]) -> None:
+        """Make these all the entries of one server; those that cannot be read stay as they are."""
+        ...
+
+    async def remove_server(self, server_id: str) -> None:
+        """Remove the server, its entries and what reserves its path for it. Grants of keys stay: no id comes again."""
+        ...
+
     async def add_key(self, key: ApiKey) -> None:
         """Store a new key. Raises Conflict when that hash is there already."""
         ...
@@ -119,6 +131,14 @@ class ServerStore(Protocol):
 
     async def some(self, ids: Collection[str]) -> Sequence[Server]:
         """Those of these ids that are there, in any order. For a bounded number: each can be a megabyte."""
+        ...
+
+
+class AccessStore(Protocol):
+    """Reads access entries for people."""
+
+    async def entries(self, server_id: str) -> Sequence[AccessEntry]:
+        """All access entries of one server that can be read, in any order."""
         ...
 
 

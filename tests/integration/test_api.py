@@ -30,9 +30,10 @@ SERVER = {
 class Api:
     """The API on a control plane of twins, as a client sees it."""
 
-    def __init__(self, client: TestClient[Any, Any], plane: ControlPlane) -> None:
+    def __init__(self, client: TestClient[Any, Any], plane: ControlPlane, services: Services) -> None:
         self.client = client
         self.plane = plane
+        self.services = services
 
     async def __call__(
         self, key: str | None, method: str, path: str, body: Any = None, **options: Any
@@ -54,6 +55,7 @@ async def api() -> AsyncIterator[Api]:
     use_cases = Services(
         servers=plane.servers,
         tools=plane.tools,
+        permissions=plane.permissions,
         keys=plane.keys,
         activity=plane.activity,
         discovery=plane.discovery,
@@ -63,7 +65,7 @@ async def api() -> AsyncIterator[Api]:
     root = web.Application()
     root.add_subapp("/api/v1", application(use_cases))
     async with TestClient(TestServer(root)) as client:
-        yield Api(client, plane)
+        yield Api(client, plane, use_cases)
 
 
 async def test_the_story_of_a_server_from_registration_to_a_switch(api: Api) -> None:
