@@ -4,11 +4,12 @@ Source: DESIGN 1 (the order: key 401, scope 403, visibility 404) and DESIGN 2 (a
 here: `registry.access` decides, and a "no" becomes the error that tells the caller as much as it may know.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from registry import access
-from registry.errors import Forbidden, NotFound, Unauthenticated
+from registry.errors import Forbidden, NotFound, PreconditionFailed, Unauthenticated
+from registry.fingerprint import fingerprint
 from registry.model import ApiKey, Asked, Facts, Permission, Scope, ServerPolicy
 from registry.rows import Action, Activity
 
@@ -72,6 +73,12 @@ def with_right(facts: Facts, right: Callable[[Facts], bool], *scopes: Scope) -> 
             required_permission=None if bit is None else bit.name,
         )
     return key, facts.server
+
+
+def check_seen(policy: ServerPolicy, seen: Collection[str] | None) -> None:
+    """Raise PreconditionFailed unless the policy is one of those that the caller has `seen`; None asks for nothing."""
+    if seen is not None and fingerprint(policy) not in seen:
+        raise PreconditionFailed("the server's policy has changed since it was read")
 
 
 def signed(caller: Caller, facts: Facts, action: Action) -> Activity:

@@ -8,6 +8,7 @@ RegistryError
     Forbidden             visible, but the right is missing
     Unauthenticated       no key, or not a valid one
     Conflict              the thing exists already
+    PreconditionFailed    what is stored is not what the caller has seen
     Invalid               the request makes no sense; names the field
     DownstreamFailed      a downstream did not give its tools, or no answer to a call
     IndexUnavailable      a search index is not there, or not in time; it may come back by itself
@@ -71,6 +72,12 @@ class Conflict(RegistryError):
     """The thing exists already."""
 
     code = "conflict"
+
+
+class PreconditionFailed(RegistryError):
+    """What is stored is not what the caller has seen, so nothing was overwritten."""
+
+    code = "precondition_failed"
 
 
 class Invalid(RegistryError):

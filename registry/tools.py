@@ -4,11 +4,11 @@ Source: DESIGN 5 (PATCH, PUT, activity). `registry.lists` computes the lists; he
 row and change are one transaction.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from registry import access
-from registry.callers import Caller, signed, with_right
+from registry.callers import Caller, check_seen, signed, with_right
 from registry.entries import Server
 from registry.errors import Conflict, NotFound
 from registry.lists import PolicyChange, replaced, switched
@@ -33,6 +33,7 @@ class _Order:
     action: Action
     subject: str | None
     reason: str | None
+    seen: Collection[str] | None
 
 
 class Tools:
@@ -49,6 +50,7 @@ class Tools:
         disabled: Iterable[str] | None = None,
         read_only: Iterable[str] | None = None,
         reason: str | None = None,
+        seen: Collection[str] | None = None,
     ) -> Changed:
         """Replace the disabled list, the read-only list, or both; None leaves a list as it is.
 
@@ -58,23 +60,35 @@ class Tools:
             disabled: exact names.
             read_only: exact names.
             reason: for the activity row.
+            seen: fingerprints of the policies that this change may follow; None: of any.
 
         Raises:
             Conflict: the stored policy cannot be read, so a change could lose a switch.
+            PreconditionFailed: it is none of `seen`.
         """
-        order = _Order(lambda s: replaced(s, disabled, read_only), Action.SERVER_UPDATED, None, reason)
+        order = _Order(lambda s: replaced(s, disabled, read_only), Action.SERVER_UPDATED, None, reason, seen)
         return await self._carry_out(order, caller, ref)
 
-    async def switch(self, caller: Caller, ref: str, tool: str, *, enabled: bool, reason: str | None = None) -> Changed:
-        """Switch one tool, known or not, and touch no other. Raises Conflict as `replace` does."""
+    async def switch(
+        self,
+        caller: Caller,
+        ref: str,
+        tool: str,
+        *,
+        enabled: bool,
+        reason: str | None = None,
+        seen: Collection[str] | None = None,
+    ) -> Changed:
+        """Switch one tool, known or not, and touch no other. Raises what `replace` does."""
         action = Action.TOOL_ENABLED if enabled else Action.TOOL_DISABLED
-        order = _Order(lambda s: switched(s, tool, enabled=enabled), action, tool, reason)
+        order = _Order(lambda s: switched(s, tool, enabled=enabled), action, tool, reason, seen)
         return await self._carry_out(order, caller, ref)
 
     async def _carry_out(self, order: _Order, caller: Caller, ref: str) -> Changed:
         async def work(tx: Transaction) -> Changed:
             facts = await tx.facts(caller.asks(ref))
             _, policy = with_right(facts, access.may_share, Scope.MANAGE)
+            check_seen(policy, order.seen)
             server = await _readable(tx, policy.server_id)
             change = order.decide(server)
             if change.changes:

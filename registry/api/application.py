@@ -24,9 +24,10 @@ from registry.api.models import (
     SwitchBody,
     ToolsBody,
 )
-from registry.api.parse import body_as, server_in, tool_in, wanted_in
+from registry.api.parse import body_as, seen_in, server_in, tool_in, wanted_in
 from registry.entries import NewServer, Server
 from registry.errors import Invalid
+from registry.fingerprint import fingerprint
 from registry.keys import NewKey, ToolsOf
 from registry.mirroring import Order
 from registry.model import ALL_TOOLS, AccessEntry, Permission
@@ -134,13 +135,16 @@ async def _replace_tools(request: web.Request) -> web.Response:
         disabled=body.disabled_tools if "disabled_tools" in given else None,
         read_only=body.read_only_tools if "read_only_tools" in given else None,
         reason=body.reason,
+        seen=seen_in(request),
     )
     return _detail(request, changed.server, ignored=changed.ignored)
 
 
 async def _switch_tool(request: web.Request) -> web.Response:
     ref, tool, body = server_in(request), tool_in(request), body_as(SwitchBody, request)
-    changed = await services(request).tools.switch(request[CALLER], ref, tool, enabled=body.enabled, reason=body.reason)
+    changed = await services(request).tools.switch(
+        request[CALLER], ref, tool, enabled=body.enabled, reason=body.reason, seen=seen_in(request)
+    )
     return _detail(request, changed.server)
 
 
@@ -209,7 +213,9 @@ async def _prepare_existing(request: web.Request) -> web.Response:
 def _detail(
     request: web.Request, server: Server, *, status: int = 200, ignored: frozenset[str] | None = None
 ) -> web.Response:
-    return _json(views.detail(server, services(request).public_url, ignored), status=status)
+    response = _json(views.detail(server, services(request).public_url, ignored), status=status)
+    response.headers["ETag"] = f'"{fingerprint(server.policy)}"'
+    return response
 
 
 def _json(model: BaseModel, *, status: int = 200) -> web.Response:

@@ -19,6 +19,8 @@ from registry.discovery import DEFAULT_LIMIT, Wanted
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_TAG = re.compile(r'(W/)?"([!#-~\x80-\xff]*)"')
+_TAGS = re.compile(rf"[ \t,]*{_TAG.pattern}(?:[ \t]*,[ \t,]*{_TAG.pattern})*[ \t,]*")
 _BAD_PATH = "the path is not percent-encoded UTF-8"
 
 
@@ -83,6 +85,20 @@ def _decoded(segment: str) -> str:
     if _BROKEN_ESCAPE.search(segment):
         raise BadRequest(400, "invalid_path", _BAD_PATH)
     return text
+
+
+def seen_in(request: web.Request) -> frozenset[str] | None:
+    """The fingerprints of `If-Match` (RFC 9110 13.1.1); None without the field and for `*`. Raises BadRequest.
+
+    Weak tags are left out: none of ours is weak, and a weak one never matches.
+    """
+    lines = request.headers.getall("If-Match", [])
+    if not lines or lines == ["*"]:
+        return None
+    text = ",".join(lines)
+    if not _TAGS.fullmatch(text):
+        raise BadRequest(400, "invalid_if_match", "If-Match is * or a list of entity tags")
+    return frozenset(tag for weak, tag in _TAG.findall(text) if not weak)
 
 
 def wanted_in(request: web.Request) -> Wanted:

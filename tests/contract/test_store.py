@@ -12,6 +12,7 @@ from registry import access
 from registry.access import Permit, Reason, Refusal
 from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
 from registry.errors import Conflict
+from registry.fingerprint import fingerprint
 from registry.model import OWNER, VIEWER, AccessEntry, Asked, Grant, PrincipalType
 from registry.ports import Transaction
 from registry.rows import Action, Activity
@@ -283,3 +284,18 @@ async def test_it_answers_when_it_is_there(store: Store) -> None:
 
 async def test_a_deployment_has_a_name(store: Store) -> None:
     assert re.fullmatch(r"[0-9a-f]{12}", store.deployment_id)
+
+
+async def test_a_decision_and_a_person_read_the_same_policy(store: Store) -> None:
+    """An ETag is made of what a person reads and compared with what a change decides on."""
+    server = await registered(store)
+    await snapshot(
+        store, server, Tool("a", {"name": "a", "annotations": {"readOnlyHint": True}}), Tool("b", {"name": "b"})
+    )
+    await disable(store, server, "b")
+    shown = await store.servers.by_ref(server.id)
+    facts = await store.policies.read(frozenset({asked := Asked(None, server.id)}))
+    decided = facts[asked].server
+    assert shown is not None
+    assert decided is not None
+    assert fingerprint(decided) == fingerprint(shown.policy)

@@ -503,3 +503,44 @@ async def test_a_store_that_does_not_answer_is_503(api: Api, error: StoreUnavail
     api.plane.reads.reader = Down()
     status, body = await api(key, "GET", "/me")
     assert (status, body) == (503, {"detail": str(error), "code": code})
+
+
+async def test_who_sends_the_etag_overwrites_nothing_that_came_in_between(api: Api) -> None:
+    root = await api.plane.key("root", *Scope)
+    server = await api.plane.server("/demo", tools=["a", "b"], owner="root")
+    first = await api.raw(root, "GET", "/servers/%2Fdemo/tools")
+    seen = first.headers["ETag"]
+    same = await api.raw(root, "GET", "/servers/%2Fdemo")
+    assert (seen, first.headers["Cache-Control"]) == (same.headers["ETag"], "no-store")
+    api.plane.store.write(server.id, disabled_tools=frozenset({"b"}))  # by another program: no new revision
+    body = {"disabledTools": ["a"]}
+    late = await api(root, "PATCH", "/servers/%2Fdemo/tools", body, headers={"If-Match": seen})
+    assert late == (412, {"detail": "the server's policy has changed since it was read", "code": "precondition_failed"})
+    switched = await api(root, "PUT", "/servers/%2Fdemo/tools/a", {"enabled": False}, headers={"If-Match": seen})
+    assert switched[0] == 412
+    now = (await api.raw(root, "GET", "/servers/%2Fdemo")).headers["ETag"]
+    assert now != seen
+    for form, names in (('"x", {}', ["a"]), ("*", ["b"]), ("{}", ["a"])):
+        tags = {"If-Match": form.format(now)}
+        changed = await api.raw(root, "PATCH", "/servers/%2Fdemo/tools", json={"disabledTools": names}, headers=tags)
+        assert changed.status == 200
+        now = changed.headers["ETag"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "status"),
+    [("W/{}", 412), ('"nothing"', 412), ('""', 412), ("{} x", 400), ("nothing", 400), ("*, {}", 400), ("", 400)],
+)
+async def test_a_weak_tag_never_matches_and_what_is_no_tag_is_an_error(api: Api, tags: str, status: int) -> None:
+    root = await api.plane.key("root", *Scope)
+    await api.plane.server("/demo", tools=["a"], owner="root")
+    seen = (await api.raw(root, "GET", "/servers/%2Fdemo")).headers["ETag"]
+    headers = {"If-Match": tags.format(seen)}
+    assert (await api(root, "PATCH", "/servers/%2Fdemo/tools", {"disabledTools": []}, headers=headers))[0] == status
+
+
+async def test_a_reader_that_sends_a_tag_gets_the_whole_answer(api: Api) -> None:
+    root = await api.plane.key("root", *Scope)
+    await api.plane.server("/demo", tools=["a"], owner="root")
+    seen = (await api.raw(root, "GET", "/servers/%2Fdemo")).headers["ETag"]
+    assert (await api.raw(root, "GET", "/servers/%2Fdemo", headers={"If-None-Match": seen})).status == 200
