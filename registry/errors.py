@@ -10,6 +10,7 @@ RegistryError
     Conflict              the thing exists already
     PreconditionFailed    what is stored is not what the caller has seen
     Invalid               the request makes no sense; names the field
+    AddressRefused        a host that may not be connected to; the message says which rule
     DownstreamFailed      a downstream did not give its tools, or no answer to a call
     IndexUnavailable      a search index is not there, or not in time; it may come back by itself
     IndexUnusable         a search index that a person has to look at: wrong key, other schema, unsupported version
@@ -88,6 +89,12 @@ class Invalid(RegistryError):
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
+
+
+class AddressRefused(RegistryError):
+    """A host may not be connected to. The message says which rule, for operators and for those who set the address."""
+
+    code = "address_refused"
 
 
 class DownstreamFailed(RegistryError):
