@@ -3,18 +3,19 @@
 Source: LAYOUT (the proxy reaches use cases through its ports, wired here).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proxy.errors import DownstreamUnusable, PolicyUnknown
-from proxy.ports import Fields, FindRefused
+from proxy.errors import DownstreamUnreachable, DownstreamUnusable, PolicyUnknown
+from proxy.ports import Addresses, Fields, FindRefused
 from registry import references
 from registry.access import Permit
 from registry.api import views
 from registry.callers import Caller
 from registry.calls import CallError, CallResult, Progress, ToolCall
+from registry.destinations import Destinations
 from registry.discovery import Discovery, Wanted
-from registry.errors import DownstreamFailed, RegistryError, StoreUnavailable
+from registry.errors import AddressRefused, DownstreamFailed, RegistryError, StoreUnavailable
 from registry.freshness import FactSource
 from registry.model import Asked, Facts, ServerPolicy
 from registry.ports import ToolCaller
@@ -94,6 +95,18 @@ def for_registry(
             raise DownstreamFailed(f"a credential of this server is missing{which}") from exc
 
     return fields
+
+
+def addresses_for_proxy(destinations: Destinations) -> Addresses:
+    """Where the data plane may connect to; which rule refuses an address is for the log alone."""
+
+    async def addresses(host: str, port: int) -> Sequence[str]:
+        try:
+            return await destinations.addresses(host, port)
+        except AddressRefused as exc:
+            raise DownstreamUnreachable("the downstream cannot be reached", cause=str(exc)) from exc
+
+    return addresses
 
 
 def for_proxy(values: Mapping[str, str]) -> Callable[[ServerPolicy], Fields]:

@@ -21,6 +21,7 @@ from config.connections import Limits
 from config.embedded import EmbeddedStore
 from config.environment import load
 from config.errors import SettingsInvalid, StartFailed
+from config.outbound import network
 from config.serve import first_of, listen, serving, until_signalled
 from config.settings import Settings
 from config.tls import for_listeners
@@ -76,6 +77,7 @@ def _run(config: Path | None, *, embedded: bool, with_demo: bool) -> None:
             raise SettingsInvalid(
                 "SLUICEGATE_MONGODB_URL: must be set for `serve`; `sluicegate up` brings a store of its own"
             )
+        network(settings)  # what is wrong with it is said before anything is started
         logs.configure(settings.log_level, settings.log_format)
         descriptors.allow(2 * settings.max_connections + descriptors.OWN)
         asyncio.run(until_signalled(_serve(settings, with_demo=with_demo)))

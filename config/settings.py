@@ -73,6 +73,13 @@ class Settings(BaseSettings):
         default=16 << 20, description="largest SSE event or JSON answer that is held to be filtered"
     )
     connect_timeout_s: Seconds = Field(default=5, description="how long connecting to a downstream may take")
+    egress_allow: Names = Field(
+        default=frozenset(), description="hosts, *.suffixes and networks of downstreams; none: all that are not refused"
+    )
+    egress_deny: Names = Field(default=frozenset(), description="the same for those that are refused; wins over allow")
+    ca_file: Path | None = Field(
+        default=None, description="PEM certificates that downstreams may be signed by, besides the system's"
+    )
     downstream_timeout_s: Seconds = Field(default=300, description="how long the first byte of an answer may take")
     list_ttl_ms: int = Field(default=0, ge=0, description="longest time to live of a tool list, in milliseconds")
     weaviate_url: str | None = Field(default=None, description="http or https address of Weaviate; default: none")

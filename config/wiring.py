@@ -16,6 +16,7 @@ from config import background, bridges, operations
 from config.authority import Authority
 from config.connections import bounded_head
 from config.environment import credential_values
+from config.outbound import network
 from config.search import Search
 from config.settings import Settings
 from proxy.gateway.answers import Identity
@@ -24,13 +25,14 @@ from proxy.gateway.endpoint import Gateway
 from proxy.gateway.execute import Executor
 from proxy.gateway.methods import Methods
 from proxy.ports import DataPlaneSettings, Policies, RefusalStyle
+from proxy.transport.connector import Connector
 from proxy.transport.downstream import HttpDownstream
 from proxy.transport.guard import guard
 from proxy.transport.handler import DataPlane
 from registry.activity import ActivityLog
 from registry.api import Services, application
 from registry.discovery import Discovery
-from registry.downstream import McpCatalogue, McpToolCaller
+from registry.downstream import McpCatalogue, McpToolCaller, Network
 from registry.keys import Keys
 from registry.model import Scope
 from registry.permissions import Permissions
@@ -46,7 +48,7 @@ from registry.ports import (
     ServerStore,
 )
 from registry.refresh import Refresher
-from registry.servers import Servers
+from registry.servers import Servers, Terms
 from registry.tools import Tools
 
 WebApplication = web.Application
@@ -127,13 +129,12 @@ def build(settings: Settings, store: Store) -> App:
     authority = Authority(settings, store.policies, store.ledger, store.feed)
     fresh, ledger = authority.fresh, authority.ledger
     variables, limits = credential_values(), _limits(settings, store.deployment_id)
-    refresher = Refresher(
-        ledger, McpCatalogue(bridges.for_registry(variables, limits.pseudonym, names_variable=True)), store.servers
-    )
+    outbound = network(settings)
+    refresher = Refresher(ledger, _catalogue(limits, variables, outbound), store.servers)
     keys = Keys(ledger, store.keys, fresh)
     search = Search(settings, store.servers, store.leases, authority)
     services = Services(
-        servers=Servers(ledger, store.servers, fresh, refresher, Scope(settings.registration), variables),
+        servers=Servers(ledger, store.servers, fresh, refresher, _terms(settings, variables, outbound)),
         tools=Tools(ledger),
         permissions=Permissions(ledger, store.access, fresh),
         keys=keys,
@@ -147,8 +148,8 @@ def build(settings: Settings, store: Store) -> App:
     _mount_management(app if admin is None else admin, services)
     app.cleanup_ctx.append(_background(search, authority))
     policies = bridges.FactPolicies(authority.facts)
-    _mount_data_plane(app, limits, policies, variables)
-    _mount_gateway(app, settings, limits, policies, search.discovery, variables)
+    _mount_data_plane(app, limits, policies, variables, outbound)
+    _mount_gateway(app, settings, limits, policies, search.discovery, _caller(settings, limits, variables, outbound))
     return App(app, admin, keys, ledger, refresher)
 
 
@@ -174,6 +175,14 @@ def _mount_management(app: web.Application, services: Services) -> None:
     app.add_subapp("/api/v1", application(services))
 
 
+def _catalogue(limits: DataPlaneSettings, variables: Mapping[str, str], outbound: Network) -> McpCatalogue:
+    return McpCatalogue(bridges.for_registry(variables, limits.pseudonym, names_variable=True), outbound)
+
+
+def _terms(settings: Settings, variables: Mapping[str, str], outbound: Network) -> Terms:
+    return Terms(Scope(settings.registration), variables, outbound.destinations)
+
+
 def _background(search: Search, authority: Authority) -> Context:
     async def run(_app: web.Application) -> AsyncIterator[None]:
         async with background.running({**authority.works, **search.works}):
@@ -185,9 +194,14 @@ def _background(search: Search, authority: Authority) -> Context:
 
 
 def _mount_data_plane(
-    app: web.Application, limits: DataPlaneSettings, policies: Policies, variables: Mapping[str, str]
+    app: web.Application,
+    limits: DataPlaneSettings,
+    policies: Policies,
+    variables: Mapping[str, str],
+    outbound: Network,
 ) -> None:
-    downstream = HttpDownstream(limits, bridges.for_proxy(variables))
+    connector = Connector(bridges.addresses_for_proxy(outbound.destinations), outbound.tls)
+    downstream = HttpDownstream(limits, connector, bridges.for_proxy(variables))
     DataPlane(policies, downstream, limits).mount(app)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
@@ -204,13 +218,8 @@ def _mount_gateway(
     limits: DataPlaneSettings,
     policies: Policies,
     discovery: Discovery,
-    variables: Mapping[str, str],
+    caller: McpToolCaller,
 ) -> None:
-    caller = McpToolCaller(
-        bridges.for_registry(variables, limits.pseudonym, names_variable=False),
-        timeout_s=settings.downstream_timeout_s,
-        connect_timeout_s=settings.connect_timeout_s,
-    )
     methods = Methods(
         Identity(importlib.metadata.version("sluicegate")),
         Discoverer(bridges.DiscoveryFinder(discovery, settings.base_url)),
@@ -224,6 +233,17 @@ def _mount_gateway(
         await caller.close()
 
     app.cleanup_ctx.append(run)
+
+
+def _caller(
+    settings: Settings, limits: DataPlaneSettings, variables: Mapping[str, str], outbound: Network
+) -> McpToolCaller:
+    return McpToolCaller(
+        bridges.for_registry(variables, limits.pseudonym, names_variable=False),
+        outbound,
+        timeout_s=settings.downstream_timeout_s,
+        connect_timeout_s=settings.connect_timeout_s,
+    )
 
 
 def _limits(settings: Settings, deployment_id: str) -> DataPlaneSettings:

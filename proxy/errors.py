@@ -21,22 +21,27 @@ ProxyError                        status  code
         DownstreamTimeout            504  -32603
 
 Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 for -32020; DESIGN 3 (Own failures); RFC 5842 section 7.2 (508).
-Each instance may carry `id`: the JSON text of the caller's id, None while it is not known; and `data`, decoded JSON.
+Each instance may carry `id`: the JSON text of the caller's id, None while it is not known; `data`, decoded JSON; and
+`cause`, what the log says instead of the message.
 """
 
 from typing import Any
 
 
 class ProxyError(Exception):
-    """Base of the tree. `status` is for HTTP, `code` for JSON-RPC; the message is safe to send to the client."""
+    """Base of the tree. `status` is for HTTP, `code` for JSON-RPC; the message is safe to send to the client.
+
+    `cause` is for the log alone; the message where nothing more is known.
+    """
 
     status = 500
     code = -32603
 
-    def __init__(self, message: str, *, id: str | None = None, data: Any = None) -> None:
+    def __init__(self, message: str, *, id: str | None = None, data: Any = None, cause: str | None = None) -> None:
         super().__init__(message)
         self.id = id
         self.data = data
+        self.cause = message if cause is None else cause
 
 
 class ClientFault(ProxyError):

@@ -4,7 +4,7 @@
 """
 
 import enum
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -102,6 +102,13 @@ def no_credentials(server: ServerPolicy) -> Fields:
     return ()
 
 
+Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a downstream's host (and port) that may be connected to, at least one, the preferred first.
+
+Raises OSError when its name cannot be resolved, DownstreamUnreachable with its cause when a rule refuses it.
+"""
+
+
 class DownstreamAnswer(Protocol):
     """The head of a downstream's answer, and its body as it arrives."""
 
@@ -129,7 +136,7 @@ class Downstream(Protocol):
         Leaving the context ends the connection unless the body was read to its end.
 
         Raises:
-            DownstreamUnreachable: no connection.
+            DownstreamUnreachable: no connection, or none that may be made.
             DownstreamTimeout: no connection or no head in time.
             DownstreamUnusable: the answer breaks HTTP.
         """

@@ -5,11 +5,12 @@ Source: DESIGN 2 (rights), DESIGN 5 (registry).
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from registry import access, references
 from registry.callers import Caller, authenticated, signed, with_right, with_scope
+from registry.destinations import Destinations
 from registry.entries import NewServer, Server, ServerType
 from registry.errors import Forbidden, Invalid, NotFound
 from registry.freshness import Freshness
@@ -22,12 +23,21 @@ from registry.rows import Action, Activity
 _READING = (Scope.READ, Scope.MANAGE, Scope.ADMIN)
 
 
-class Servers:
-    """The servers behind us. Every method raises Unauthenticated, Forbidden and StoreUnavailable.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which a server is registered.
 
-    `registration_scope` is what registering takes: `admin`, or `manage` where the operator says so. `variables` are
-    those that credentials can name and that are set.
+    `scope` is what it takes: `admin`, or `manage` where the operator says so. `variables` are those that credentials
+    can name and that are set. `destinations` is where downstreams may be.
     """
+
+    scope: Scope = Scope.ADMIN
+    variables: Collection[str] = ()
+    destinations: Destinations = field(default_factory=Destinations)
+
+
+class Servers:
+    """The servers behind us. Every method raises Unauthenticated, Forbidden and StoreUnavailable."""
 
     def __init__(
         self,
@@ -35,15 +45,13 @@ class Servers:
         store: ServerStore,
         freshness: Freshness,
         refresher: Refresher,
-        registration_scope: Scope = Scope.ADMIN,
-        variables: Collection[str] = (),
+        terms: Terms | None = None,
     ) -> None:
         self._ledger = ledger
         self._store = store
         self._freshness = freshness
         self._refresher = refresher
-        self._registration_scope = registration_scope
-        self._variables = variables
+        self._terms = terms if terms is not None else Terms()
 
     async def create(self, caller: Caller, new: NewServer) -> Server:
         """Register a server, give its creator OWNER, and refresh it once.
@@ -51,11 +59,12 @@ class Servers:
         A first refresh that fails does not undo the registration; `refresh_error` of the result says why.
 
         Raises:
-            Invalid: the path, url or type cannot be used; names the field.
+            Invalid: the path, url or type cannot be used, or no downstream may be there; names the field.
             Conflict: the path is taken.
         """
         self._registrant(await self._freshness.facts(caller.asks()))
         check(new)
+        await self._check_url(new.url)
         self._check_credentials(dict(new.credentials))
 
         async def work(tx: Transaction) -> tuple[str, str]:
@@ -73,11 +82,17 @@ class Servers:
 
     def _registrant(self, facts: Facts) -> ApiKey:
         key = authenticated(facts)
-        if not access.may_register(facts, self._registration_scope):
-            raise Forbidden("the key may not register servers", required_scope=self._registration_scope)
+        if not access.may_register(facts, self._terms.scope):
+            raise Forbidden("the key may not register servers", required_scope=self._terms.scope)
         if not key.user:
             raise Forbidden("a key without a user cannot own a server")
         return key
+
+    async def _check_url(self, url: str) -> None:
+        """For whoever sets it, once the caller's right is known. Raises Invalid, which says which rule."""
+        fault = url_fault(url) or await self._terms.destinations.fault(url)
+        if fault is not None:
+            raise Invalid(fault, field="url")
 
     async def set_credentials(self, caller: Caller, ref: str, credentials: Mapping[str, str]) -> Server:
         """Replace the server's static credentials; takes `admin`, since the environment is the operator's.
@@ -104,7 +119,7 @@ class Servers:
     def _check_credentials(self, credentials: Mapping[str, str]) -> None:
         if (fault := references.fault(credentials)) is not None:
             raise Invalid(fault, field="credentials")
-        if unset := sorted(references.variables(credentials.items()) - set(self._variables)):
+        if unset := sorted(references.variables(credentials.items()) - set(self._terms.variables)):
             raise Invalid(f"the variable {unset[0]} is not set where Sluicegate runs", field="credentials")
 
     async def list(self, caller: Caller) -> Sequence[Server]:
@@ -160,13 +175,11 @@ def _created(start: Activity, server: Server) -> Activity:
 
 
 def check(new: NewServer) -> None:
-    """Raises Invalid, naming the field, when a server cannot be registered like this."""
+    """Raises Invalid, naming the field, when a server cannot be registered like this, whatever its url."""
     if new.type is ServerType.SSE:
         raise Invalid("servers of type 'sse' are not supported yet", field="type")
     if (fault := path_fault(new.path)) is not None:
         raise Invalid(fault, field="path")
-    if (fault := url_fault(new.url)) is not None:
-        raise Invalid(fault, field="url")
 
 
 def url_fault(url: str) -> str | None:

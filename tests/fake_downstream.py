@@ -6,6 +6,7 @@ Not built on an HTTP library, since it must be able to frame wrongly, stop in th
 import asyncio
 import re
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -151,16 +152,19 @@ def chunk(data: bytes) -> bytes:
 
 @dataclass
 class FakeDownstream:
-    """Listens on a free port of 127.0.0.1 while it is entered."""
+    """Listens on a free port of 127.0.0.1 while it is entered; with `tls`, for TLS."""
 
     script: Script = field(default_factory=lambda: answer(b'{"jsonrpc":"2.0","id":1,"result":{}}'))
     received: list[Received] = field(default_factory=list)
     connections: int = 0
+    tls: ssl.SSLContext | None = None
     open_connections: set[Connection] = field(default_factory=set)
 
     async def __aenter__(self) -> "FakeDownstream":
         self._changed = asyncio.Event()
-        self._server = await asyncio.get_running_loop().create_server(lambda: Connection(self), "127.0.0.1", 0)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self), "127.0.0.1", 0, ssl=self.tls
+        )
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
@@ -175,7 +179,7 @@ class FakeDownstream:
     @property
     def url(self) -> str:
         """Where it is registered."""
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}/mcp"
 
     @property
     def bodies(self) -> list[bytes]:

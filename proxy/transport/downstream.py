@@ -16,6 +16,7 @@ from yarl import URL
 from proxy.errors import DownstreamTimeout, DownstreamUnreachable, DownstreamUnusable
 from proxy.ports import Credentials, DataPlaneSettings, Fields, Forward, no_credentials
 from proxy.transport.connection import BadAnswer, Connection, NoAnswer
+from proxy.transport.connector import Connector, unreachable
 from proxy.transport.pool import Origin, Pool
 
 _NO_LINE = "\r\n\0"
@@ -24,13 +25,15 @@ _NO_LINE = "\r\n\0"
 class HttpDownstream:
     """`proxy.ports.Downstream` over HTTP. Use it as an async context manager, or `start` and `close` it.
 
-    `credentials` gives the static header fields of a server.
+    `connector` says where connections may go, `credentials` gives the static header fields of a server.
     """
 
-    def __init__(self, settings: DataPlaneSettings, credentials: Credentials = no_credentials) -> None:
+    def __init__(
+        self, settings: DataPlaneSettings, connector: Connector, credentials: Credentials = no_credentials
+    ) -> None:
         self._settings = settings
         self._credentials = credentials
-        self._pool = Pool()
+        self._pool = Pool(connector)
 
     async def start(self) -> None:
         """Open nothing yet: connections are made when they are needed."""
@@ -75,7 +78,7 @@ class HttpDownstream:
         except TimeoutError as exc:
             raise DownstreamUnreachable("the downstream did not take the connection in time") from exc
         except (OSError, UnicodeError) as exc:  # name look-up and TLS included; a name that cannot be one
-            raise DownstreamUnreachable("the downstream cannot be reached") from exc
+            raise unreachable(exc) from exc
 
     def _request(self, forward: Forward, url: URL) -> bytes:
         """The whole request. Raises DownstreamUnusable when a field cannot be put on the wire."""

@@ -104,5 +104,5 @@ def _refused(reply: Reply, about: About) -> web.Response:
 
 
 def _failed(reply: Reply, error: ProxyError, about: About) -> web.Response:
-    log.warning("exchange.failed", status=reply.status, cause=str(error), **about.fields())
+    log.warning("exchange.failed", status=reply.status, cause=error.cause, **about.fields())
     return authored(reply)

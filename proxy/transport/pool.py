@@ -6,19 +6,16 @@ is ended, since the downstream may be about to do so.
 
 import asyncio
 import contextlib
-import ssl
 from dataclasses import dataclass
 
 from proxy.transport.connection import Connection
+from proxy.transport.connector import Connector
 
 _IDLE_S = 15.0
 """Servers end idle connections after 5 s (uvicorn and Node) to 75 s (nginx); a request that meets the end is not sent
 again, so we are rather early than late. What they have ended is noticed at once."""
 
 _SWEEP_S = 5.0
-
-_RACE_S = 0.25
-"""Before the next address of a name is tried beside one that does not answer (RFC 8305 section 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +30,9 @@ class Origin:
 class Pool:
     """All connections, by origin. `start` before use, `close` after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
         self._idle: dict[Origin, list[Connection]] = {}
-        self._tls = ssl.create_default_context()
         self._sweeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -53,30 +50,20 @@ class Pool:
         self._idle.clear()
 
     async def take(self, origin: Origin, connect_timeout_s: float) -> Connection:
-        """A connection that nobody else has. Raises OSError (a name that is not found, TLS) and TimeoutError."""
+        """A connection that nobody else has. Raises TimeoutError, and as `Connector.connected`."""
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
             if connection.is_usable:
                 return connection
         async with asyncio.timeout(connect_timeout_s):
-            return await self._connected(origin)
+            return await self._connector.connected(origin.host, origin.port, is_secure=origin.is_secure)
 
     def put(self, origin: Origin, connection: Connection) -> None:
         """Give one back, whatever became of it."""
         if connection.finish():
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle.setdefault(origin, []).append(connection)
-
-    async def _connected(self, origin: Origin) -> Connection:
-        _, connection = await asyncio.get_running_loop().create_connection(
-            Connection,
-            origin.host,
-            origin.port,
-            ssl=self._tls if origin.is_secure else None,
-            happy_eyeballs_delay=_RACE_S,
-        )
-        return connection
 
     async def _sweep(self) -> None:
         while True:

@@ -63,7 +63,7 @@ class Relay:
             async with sending as answer:
                 return await self._relayed(request, answer)
         except ProxyError as error:
-            log.warning("exchange.failed", status=error.status, cause=str(error), **self._about.fields())
+            log.warning("exchange.failed", status=error.status, cause=error.cause, **self._about.fields())
             return self._cut(request) or authored(self._exchange.failed(error))
         except _AccessLost as lost:
             log.info("exchange.refused", reason=lost.refusal.reason.value, tool=None, **self._about.fields())

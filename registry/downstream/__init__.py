@@ -2,5 +2,7 @@
 
 from registry.downstream.caller import McpToolCaller
 from registry.downstream.client import McpCatalogue
+from registry.downstream.lookup import lookup
+from registry.downstream.network import Network
 
-__all__ = ["McpCatalogue", "McpToolCaller"]
+__all__ = ["McpCatalogue", "McpToolCaller", "Network", "lookup"]

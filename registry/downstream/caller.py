@@ -32,6 +32,7 @@ from registry.downstream.calling import CallingSession, SessionLost, opened_for_
 from registry.downstream.exchanges import ContainedTransport
 from registry.downstream.failures import EXPECTED, failure
 from registry.downstream.http import CONNECT_TIMEOUT_S, Credentials, http_client
+from registry.downstream.network import Network
 from registry.downstream.pool import Pool, SessionKey
 from registry.downstream.progress import relayed
 from registry.errors import DownstreamFailed
@@ -55,6 +56,7 @@ class McpToolCaller:
 
     Args:
         credentials: the static header fields of a server, or raises DownstreamFailed.
+        network: as McpCatalogue's.
         timeout_s: for one call, from its start to its result.
         connect_timeout_s: for each connection.
         idle_s: after which an unused session is ended.
@@ -64,6 +66,7 @@ class McpToolCaller:
     def __init__(
         self,
         credentials: Credentials,
+        network: Network | None = None,
         *,
         timeout_s: float = 300.0,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
@@ -71,6 +74,7 @@ class McpToolCaller:
         max_sessions: int = 256,
     ) -> None:
         self._credentials = credentials
+        self._network = network or Network()
         self._timeout_s = timeout_s
         self._http_timeout = httpx2.Timeout(timeout_s, connect=min(connect_timeout_s, timeout_s))
         self._pool: Pool[CallingSession] = Pool(self._opened, idle_s=idle_s, most=max_sessions)
@@ -142,7 +146,7 @@ class McpToolCaller:
 
     @contextlib.asynccontextmanager
     async def _opened(self, key: SessionKey) -> AsyncIterator[CallingSession]:
-        transport = ContainedTransport()
+        transport = ContainedTransport(self._network)
         try:
             async with (
                 http_client(transport, self._timeout_s, dict(key.fields)) as http,

@@ -12,6 +12,7 @@ from mcp.client.session import ClientSession
 
 from registry.downstream.failures import EXPECTED, failure
 from registry.downstream.http import BoundedTransport, Credentials, http_client, no_credentials
+from registry.downstream.network import Network
 from registry.downstream.pages import Catalogue
 from registry.downstream.session import opened, tools_page
 from registry.entries import Snapshot
@@ -22,17 +23,20 @@ from registry.model import ServerPolicy
 class McpCatalogue:
     """`CatalogueSource` on the official MCP client library.
 
-    `credentials` gives the static header fields of a server, or raises DownstreamFailed. `timeout_s` bounds all of one
-    listing.
+    `credentials` gives the static header fields of a server, or raises DownstreamFailed. `network` None: addresses by
+    the rule without lists, certificates by the system's. `timeout_s` bounds all of one listing.
     """
 
-    def __init__(self, credentials: Credentials = no_credentials, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, credentials: Credentials = no_credentials, network: Network | None = None, *, timeout_s: float = 30.0
+    ) -> None:
         self._credentials = credentials
+        self._network = network or Network()
         self._timeout_s = timeout_s
 
     async def snapshot(self, policy: ServerPolicy) -> Snapshot:
         """All pages of `tools/list` and the declared capabilities, within `timeout_s`. Raises DownstreamFailed."""
-        transport, fields = BoundedTransport(), self._credentials(policy)
+        transport, fields = BoundedTransport(self._network), self._credentials(policy)
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._listing(policy.url, transport, fields)

@@ -14,6 +14,7 @@ from http import HTTPStatus
 import httpx2
 
 from registry.downstream.http import MAX_EVENT_BYTES, BoundedTransport
+from registry.downstream.network import Network
 
 MOST_CONNECTIONS = 1000
 """Of one session. A call holds one while it runs; this only bounds a runaway."""
@@ -69,8 +70,8 @@ class ContainedTransport(BoundedTransport):
 
     max_answer_bytes = MAX_EVENT_BYTES
 
-    def __init__(self) -> None:
-        super().__init__(limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, keepalive_expiry=KEPT_S))
+    def __init__(self, network: Network) -> None:
+        super().__init__(network, httpx2.Limits(max_connections=MOST_CONNECTIONS, keepalive_expiry=KEPT_S))
         self._contains = False
 
     def contain(self) -> None:

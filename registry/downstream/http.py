@@ -1,10 +1,15 @@
-"""The HTTP client that a refresh uses: one origin, no redirects, no proxies from the environment, bounded answers."""
+"""The HTTP client that asks downstreams: one origin, judged addresses, no redirects, no proxies, bounded answers."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 
+import httpcore2
 import httpx2
+import structlog
 
+from registry.downstream.network import JudgedBackend, Network
 from registry.model import ServerPolicy
+
+log = structlog.get_logger(__name__)
 
 CONNECT_TIMEOUT_S = 5.0
 """DESIGN 3."""
@@ -59,15 +64,37 @@ async def _hurry_farewell(request: httpx2.Request) -> None:
         request.extensions["timeout"] = httpx2.Timeout(FAREWELL_TIMEOUT_S).as_dict()
 
 
+_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5.0)
+"""The library's own."""
+
+
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Bounds each answer. `last_status` is the status of the last answer to a message, None before there is one."""
+    """Bounds each answer. `last_status` is the status of the last answer to a message, None before there is one.
+
+    Why a connection was not made is logged here, since those who asked for it are not told.
+    """
 
     last_status: int | None = None
     max_answer_bytes = MAX_ANSWER_BYTES
 
+    def __init__(self, network: Network, limits: httpx2.Limits = _LIMITS) -> None:
+        super().__init__(verify=network.tls, trust_env=False)
+        # The library has no public place for a backend; no connection was made by the pool that this one replaces.
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=network.tls,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=JudgedBackend(network.destinations),
+        )
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it; the answer's body raises AnswerTooLarge beyond the limit."""
-        response = await super().handle_async_request(request)
+        try:
+            response = await super().handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
+            log.warning("downstream.unreachable", host=request.url.host, cause=str(exc) or "no connection in time")
+            raise
         if request.method == "POST":
             self.last_status = response.status_code
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":

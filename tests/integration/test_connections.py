@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 
 import pytest
 
 from proxy.transport import pool as pools
 from proxy.transport.connection import BadAnswer, Connection, NoAnswer
+from proxy.transport.connector import Connector
 from proxy.transport.pool import Origin, Pool
 from tests.fake_downstream import Connection as Behind
 from tests.fake_downstream import FakeDownstream, Received
@@ -17,9 +19,17 @@ ASKED = b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+async def itself(host: str, _port: int) -> list[str]:
+    return [host]
+
+
+def new_pool() -> Pool:
+    return Pool(Connector(itself, ssl.create_default_context()))
+
+
 @pytest.fixture
 async def pool() -> AsyncIterator[Pool]:
-    made = Pool()
+    made = new_pool()
     made.start()
     yield made
     await made.close()
@@ -155,7 +165,7 @@ async def test_one_that_is_idle_for_long_is_ended(
     monkeypatch.setattr(pools, "_IDLE_S", 0.05)
     monkeypatch.setattr(pools, "_SWEEP_S", 0.01)
     says(downstream, OK + b"Content-Length: 2\r\n\r\nhi")
-    pool = Pool()
+    pool = new_pool()
     pool.start()
     await asked(pool, origin)
     await downstream.until(lambda downstream: not downstream.open_connections)
@@ -165,7 +175,7 @@ async def test_one_that_is_idle_for_long_is_ended(
 
 async def test_closing_ends_what_is_idle(origin: Origin, downstream: FakeDownstream) -> None:
     says(downstream, OK + b"Content-Length: 2\r\n\r\nhi")
-    pool = Pool()
+    pool = new_pool()
     pool.start()
     await asked(pool, origin)
     await pool.close()

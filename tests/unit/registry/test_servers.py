@@ -9,7 +9,7 @@ from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthentica
 from registry.model import OWNER, VIEWER, Permission, Scope
 from registry.refresh import Refresher
 from registry.rows import Action
-from registry.servers import Servers, url_fault
+from registry.servers import Servers, Terms, url_fault
 from tests.control_plane import ControlPlane, caller_of
 
 NEW = NewServer("demo", "/demo", "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP, "Demo", "A demo.")
@@ -54,7 +54,7 @@ async def test_registering_takes_admin_unless_the_operator_says_manage(plane: Co
     store = plane.store
     refresher = Refresher(store.ledger, plane.source, store.servers)
     freshness = plane.freshness
-    open_to_managers = Servers(store.ledger, store.servers, freshness, refresher, Scope.MANAGE)
+    open_to_managers = Servers(store.ledger, store.servers, freshness, refresher, Terms(Scope.MANAGE))
     assert (await open_to_managers.create(ann, NEW)).path == "/demo"
     with pytest.raises(Unauthenticated):
         await open_to_managers.create(caller_of(None), replace(NEW, path="/other"))
