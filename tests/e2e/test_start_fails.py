@@ -28,6 +28,16 @@ async def test_a_bad_setting_is_exit_code_2_and_one_line() -> None:
     assert ended.stderr == "SLUICEGATE_LISTEN: must be an IP address and a port, like 127.0.0.1:8470 or [::1]:8470\n"
 
 
+async def test_a_bad_address_list_or_certificate_file_is_one_line_before_anything_is_touched(tmp_path: Path) -> None:
+    listed = await _fails("up", egress_deny="10.0.0.1/8", data_dir=tmp_path / "data")
+    trusted = await _fails("up", ca_file=tmp_path / "ca.pem", data_dir=tmp_path / "data")
+
+    assert (listed.code, trusted.code) == (2, 2)
+    assert re.fullmatch(r"SLUICEGATE_EGRESS_DENY: '10\.0\.0\.1/8' is no [^\n]*\n", listed.stderr)
+    assert trusted.stderr == f"SLUICEGATE_CA_FILE: cannot read {tmp_path}/ca.pem: No such file or directory\n"
+    assert not (tmp_path / "data").exists()
+
+
 async def test_serve_without_a_store_is_exit_code_2_and_names_the_setting() -> None:
     ended = await _fails("serve")
 

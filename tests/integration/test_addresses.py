@@ -306,6 +306,20 @@ async def test_the_registrys_client_says_that_a_name_does_not_resolve(
     assert cause.startswith("the host's name cannot be resolved: ")
 
 
+@pytest.mark.parametrize("use", [listed, called])
+async def test_a_proxy_of_the_environment_is_not_used(
+    use: Use, downstream: FakeDownstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downstream.script = answer(b"", "", "401 Unauthorized")
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+
+        said, _ = await failed(use, Network(), downstream.url)
+
+    assert said == "the downstream answered with HTTP status 401"
+
+
 async def test_a_look_up_gives_each_address_once_and_zones_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def getaddrinfo(*_arguments: object, **_options: object) -> list[Any]:
         rest = (socket.SOCK_STREAM, 6, "")
