@@ -37,32 +37,39 @@ def application(use_cases: Services) -> web.Application:
     """The API as an application of its own, to be mounted at /api/v1."""
     app = web.Application(middlewares=[framed])
     app[SERVICES] = use_cases
-    app.add_routes(
-        [
-            web.get("/me", _me),
-            web.post("/servers", _create_server),
-            web.get("/servers", _list_servers),
-            web.get("/servers/{server}", _get_server),
-            web.patch("/servers/{server}", _patch_server),
-            web.delete("/servers/{server}", _delete_server),
-            web.get("/servers/{server}/permissions", _permissions),
-            web.put("/servers/{server}/permissions", _replace_permissions),
-            web.post("/servers/{server}/refresh", _refresh_server),
-            web.get("/servers/{server}/tools", _get_server),
-            web.patch("/servers/{server}/tools", _replace_tools),
-            web.put(r"/servers/{server}/tools/{tool:[\s\S]+}", _switch_tool),
-            web.post("/keys", _create_key),
-            web.get("/keys", _list_keys),
-            web.patch("/keys/{key}", _set_key_enabled),
-            web.get("/activity", _newest_activity),
-            web.get("/discovery/search", _search),
-            web.get("/mirror", _mirrors),
-            web.post("/mirror/reconcile", _reconcile_mirrors),
-            web.post("/mirror/rebuild", _rebuild_mirrors),
-            web.post("/mirror/prepare", _prepare_existing),
-        ]
-    )
+    app.add_routes([*_of_servers(), *_of_the_rest()])
     return app
+
+
+def _of_servers() -> list[web.RouteDef]:
+    return [
+        web.post("/servers", _create_server),
+        web.get("/servers", _list_servers),
+        web.get("/servers/{server}", _get_server),
+        web.patch("/servers/{server}", _patch_server),
+        web.delete("/servers/{server}", _delete_server),
+        web.get("/servers/{server}/permissions", _permissions),
+        web.put("/servers/{server}/permissions", _replace_permissions),
+        web.post("/servers/{server}/refresh", _refresh_server),
+        web.get("/servers/{server}/tools", _get_server),
+        web.patch("/servers/{server}/tools", _replace_tools),
+        web.put(r"/servers/{server}/tools/{tool:[\s\S]+}", _switch_tool),
+    ]
+
+
+def _of_the_rest() -> list[web.RouteDef]:
+    return [
+        web.get("/me", _me),
+        web.post("/keys", _create_key),
+        web.get("/keys", _list_keys),
+        web.patch("/keys/{key}", _set_key_enabled),
+        web.get("/activity", _newest_activity),
+        web.get("/discovery/search", _search),
+        web.get("/mirror", _mirrors),
+        web.post("/mirror/reconcile", _reconcile_mirrors),
+        web.post("/mirror/rebuild", _rebuild_mirrors),
+        web.post("/mirror/prepare", _prepare_existing),
+    ]
 
 
 async def _me(request: web.Request) -> web.Response:
