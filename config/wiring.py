@@ -33,6 +33,7 @@ from registry.activity import ActivityLog
 from registry.api import Services, application
 from registry.discovery import Discovery
 from registry.downstream import McpCatalogue, McpToolCaller, Network
+from registry.editing import Editor
 from registry.keys import Keys
 from registry.model import Scope
 from registry.permissions import Permissions
@@ -48,7 +49,8 @@ from registry.ports import (
     ServerStore,
 )
 from registry.refresh import Refresher
-from registry.servers import Servers, Terms
+from registry.servers import Servers
+from registry.terms import Terms
 from registry.tools import Tools
 
 WebApplication = web.Application
@@ -131,13 +133,13 @@ def build(settings: Settings, store: Store) -> App:
     variables, limits = credential_values(), _limits(settings, store.deployment_id)
     outbound = network(settings)
     refresher = Refresher(ledger, _catalogue(limits, variables, outbound), store.servers)
-    keys = Keys(ledger, store.keys, fresh)
     search = Search(settings, store.servers, store.leases, authority)
     services = Services(
-        servers=Servers(ledger, store.servers, fresh, refresher, _terms(settings, variables, outbound)),
+        servers=Servers(ledger, store.servers, fresh, refresher, terms := _terms(settings, variables, outbound)),
+        editor=Editor(ledger, refresher, terms),
         tools=Tools(ledger),
         permissions=Permissions(ledger, store.access, fresh),
-        keys=keys,
+        keys=Keys(ledger, store.keys, fresh),
         activity=ActivityLog(store.activity, fresh),
         discovery=search.discovery,
         mirrors=search.mirrors,
@@ -150,7 +152,7 @@ def build(settings: Settings, store: Store) -> App:
     policies = bridges.FactPolicies(authority.facts)
     _mount_data_plane(app, limits, policies, variables, outbound)
     _mount_gateway(app, settings, limits, policies, search.discovery, _caller(settings, limits, variables, outbound))
-    return App(app, admin, keys, ledger, refresher)
+    return App(app, admin, services.keys, ledger, refresher)
 
 
 def _applications(settings: Settings, health: Sequence[web.RouteDef]) -> tuple[web.Application, web.Application | None]:

@@ -205,6 +205,11 @@ def may_register(facts: Facts, registration_scope: Scope = Scope.ADMIN) -> bool:
     return has_scope(facts, Scope.ADMIN, registration_scope)
 
 
+def may_move(facts: Facts, registration_scope: Scope = Scope.ADMIN) -> bool:
+    """May it change the server's address? That takes what registering takes, and EDIT."""
+    return may_register(facts, registration_scope) and _holds(facts, Permission.EDIT)
+
+
 def may_administer(facts: Facts) -> bool:
     """May it see all keys and all activity, and flip global switches?"""
     return has_scope(facts, Scope.ADMIN)

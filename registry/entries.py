@@ -5,7 +5,7 @@ Source: DESIGN 5. What decides is in `registry.model`.
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -77,6 +77,7 @@ class Server:
     policy: ServerPolicy
     title: str = ""
     description: str = ""
+    tags: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = ()
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     snapshot_good: bool = False
@@ -101,3 +102,27 @@ class NewServer:
     description: str = ""
     tags: tuple[str, ...] = ()
     credentials: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEdit:
+    """What shall become of a server; None leaves a field as it is.
+
+    `passing` has those fields of `registry.model.Passing` that shall change, by name. `credentials` are header fields
+    and templates.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] | None = None
+    url: str | None = None
+    path: str | None = None
+    enabled: bool | None = None
+    trusted: bool | None = None
+    passing: Mapping[str, Any] | None = None
+    credentials: tuple[tuple[str, str], ...] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The fields that shall change, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}

@@ -4,13 +4,11 @@ Source: DESIGN 2 (rights), DESIGN 5 (registry).
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from dataclasses import replace
 
-from registry import access, references
+from registry import access
 from registry.callers import Caller, authenticated, signed, with_right, with_scope
-from registry.destinations import Destinations
 from registry.entries import NewServer, Server, ServerType
 from registry.errors import Forbidden, Invalid, NotFound
 from registry.freshness import Freshness
@@ -19,21 +17,9 @@ from registry.paths import path_fault
 from registry.ports import Ledger, ServerStore, Transaction
 from registry.refresh import Cause, Refresher
 from registry.rows import Action, Activity
+from registry.terms import Terms, check_credentials, check_url
 
 _READING = (Scope.READ, Scope.MANAGE, Scope.ADMIN)
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """On which a server is registered.
-
-    `scope` is what it takes: `admin`, or `manage` where the operator says so. `variables` are those that credentials
-    can name and that are set. `destinations` is where downstreams may be.
-    """
-
-    scope: Scope = Scope.ADMIN
-    variables: Collection[str] = ()
-    destinations: Destinations = field(default_factory=Destinations)
 
 
 class Servers:
@@ -64,8 +50,8 @@ class Servers:
         """
         self._registrant(await self._freshness.facts(caller.asks()))
         check(new)
-        await self._check_url(new.url)
-        self._check_credentials(dict(new.credentials))
+        await check_url(new.url, self._terms)
+        check_credentials(dict(new.credentials), self._terms)
 
         async def work(tx: Transaction) -> tuple[str, str]:
             facts = await tx.facts(caller.asks())
@@ -87,40 +73,6 @@ class Servers:
         if not key.user:
             raise Forbidden("a key without a user cannot own a server")
         return key
-
-    async def _check_url(self, url: str) -> None:
-        """For whoever sets it, once the caller's right is known. Raises Invalid, which says which rule."""
-        fault = url_fault(url) or await self._terms.destinations.fault(url)
-        if fault is not None:
-            raise Invalid(fault, field="url")
-
-    async def set_credentials(self, caller: Caller, ref: str, credentials: Mapping[str, str]) -> Server:
-        """Replace the server's static credentials; takes `admin`, since the environment is the operator's.
-
-        Raises:
-            Invalid: a template cannot be used, or names a variable that is not set.
-            NotFound: no such server.
-        """
-        self._check_credentials(credentials)
-
-        async def work(tx: Transaction) -> Server:
-            facts = await tx.facts(caller.asks(ref))
-            _, policy = with_right(facts, access.may_administer, Scope.ADMIN)
-            if dict(policy.credentials) == credentials:
-                return await _stored(tx, policy.server_id)
-            start = signed(caller, facts, Action.SERVER_UPDATED)
-            before = {"credentials": dict(policy.credentials)}
-            row = replace(start, server_id=policy.server_id, before=before, after={"credentials": dict(credentials)})
-            await tx.record(row)
-            return await tx.save_credentials(policy.server_id, credentials)
-
-        return await self._ledger.change(work)
-
-    def _check_credentials(self, credentials: Mapping[str, str]) -> None:
-        if (fault := references.fault(credentials)) is not None:
-            raise Invalid(fault, field="credentials")
-        if unset := sorted(references.variables(credentials.items()) - set(self._terms.variables)):
-            raise Invalid(f"the variable {unset[0]} is not set where Sluicegate runs", field="credentials")
 
     async def list(self, caller: Caller) -> Sequence[Server]:
         """The servers that this caller may read, by path. One batched read decides on all of them."""
@@ -180,23 +132,3 @@ def check(new: NewServer) -> None:
         raise Invalid("servers of type 'sse' are not supported yet", field="type")
     if (fault := path_fault(new.path)) is not None:
         raise Invalid(fault, field="path")
-
-
-def url_fault(url: str) -> str | None:
-    """Why this cannot be a downstream's address, None when it can.
-
-    It is absolute, `http` or `https`, of visible ASCII, and has no user information (credentials are set elsewhere and
-    never shown) and no fragment (which is never sent).
-    """
-    if not all("!" <= char <= "~" for char in url) or "\\" in url:
-        return "the url has characters that must be percent-encoded"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return "the url cannot be read"
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return "the url must be absolute, with http or https and a host"
-    if "@" in parts.netloc or "#" in url:
-        return "the url must have no user information and no fragment"
-    return None

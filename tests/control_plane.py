@@ -10,6 +10,7 @@ from registry.callers import Caller
 from registry.catalogue import Catalogue
 from registry.credentials import key_hash, new_key
 from registry.discovery import Discovery, Indexes
+from registry.editing import Editor
 from registry.embeddings import NoVectors
 from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
 from registry.errors import DownstreamFailed
@@ -27,6 +28,7 @@ from registry.refresh import Refresher
 from registry.rows import Activity
 from registry.servers import Servers
 from registry.targets import IndexTarget
+from registry.terms import Terms
 from registry.tools import Tools
 from registry.vectors import Vectors
 from tests.waiting import until
@@ -77,6 +79,7 @@ class ControlPlane:
         self.freshness = freshness = Freshness(self.reads)
         self.refresher = Refresher(self.store.ledger, self.source, self.store.servers)
         self.servers = Servers(self.store.ledger, self.store.servers, freshness, self.refresher)
+        self.editor = Editor(self.store.ledger, self.refresher, Terms())
         self.tools = Tools(self.store.ledger)
         self.permissions = Permissions(self.store.ledger, self.store.access, freshness)
         self.keys = Keys(self.store.ledger, self.store.keys, freshness)

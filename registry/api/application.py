@@ -9,21 +9,20 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from registry.api import views
-from registry.api.context import CALLER, SERVICES, Services, services
-from registry.api.frame import framed
-from registry.api.models import (
-    ActivityList,
-    KeyList,
+from registry.api.bodies import (
     KeyPatchBody,
     NewKeyBody,
     NewServerBody,
     PermissionBody,
     PermissionsBody,
-    ServerList,
     ServerPatchBody,
     SwitchBody,
     ToolsBody,
 )
+from registry.api.context import CALLER, SERVICES, Services, services
+from registry.api.edits import edit_of
+from registry.api.frame import framed
+from registry.api.models import ActivityList, KeyList, ServerList
 from registry.api.parse import body_as, seen_in, server_in, tool_in, wanted_in
 from registry.entries import NewServer, Server
 from registry.errors import Invalid
@@ -103,7 +102,11 @@ async def _get_server(request: web.Request) -> web.Response:
 
 async def _patch_server(request: web.Request) -> web.Response:
     ref, body = server_in(request), body_as(ServerPatchBody, request)
-    return _detail(request, await services(request).servers.set_credentials(request[CALLER], ref, body.credentials))
+    edit = edit_of(body)
+    if not edit.given():
+        raise Invalid("give at least one member to change")
+    edited = await services(request).editor.edit(request[CALLER], ref, edit, reason=body.reason, seen=seen_in(request))
+    return _detail(request, edited)
 
 
 async def _delete_server(request: web.Request) -> web.Response:

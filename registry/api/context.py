@@ -8,6 +8,7 @@ from aiohttp import web
 from registry.activity import ActivityLog
 from registry.callers import Caller
 from registry.discovery import Discovery
+from registry.editing import Editor
 from registry.keys import Keys
 from registry.mirrors import Mirrors
 from registry.permissions import Permissions
@@ -20,6 +21,7 @@ class Services:
     """The use cases behind the API, and the address that clients reach us by (no slash at the end)."""
 
     servers: Servers
+    editor: Editor
     tools: Tools
     permissions: Permissions
     keys: Keys

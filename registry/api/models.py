@@ -1,107 +1,20 @@
-"""The shapes of the API: what comes in, what goes out.
+"""The shapes of what the API answers; `bodies` has those of what it is asked.
 
 Source: DESIGN 5 (ServerDetailResponse, keys). Members are camelCase on the wire; an unknown member is refused.
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from registry.api.faults import camel
-from registry.entries import ServerType
-from registry.model import PrincipalType
-
-Text = Annotated[str, Field(min_length=1, max_length=200)]
-LongText = Annotated[str, Field(max_length=10_000)]
-
-
-class Incoming(BaseModel):
-    """A request body."""
-
-    model_config = ConfigDict(alias_generator=camel, extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Outgoing(BaseModel):
     """A response body."""
 
     model_config = ConfigDict(alias_generator=camel, populate_by_name=True, frozen=True)
-
-
-class NewServerBody(Incoming):
-    """POST /servers."""
-
-    server_name: Text
-    path: Text
-    type: ServerType
-    url: Annotated[str, Field(min_length=1, max_length=8000)]
-    title: LongText = ""
-    description: LongText = ""
-    tags: list[Text] = []
-    credentials: dict[str, str] = {}
-
-
-class ServerPatchBody(Incoming):
-    """PATCH /servers/{server}: `credentials` replaces all static credentials, header field by template."""
-
-    credentials: dict[str, str]
-
-
-class ToolsBody(Incoming):
-    """PATCH /servers/{server}/tools: at least one list; a member that is left out leaves its list as it is."""
-
-    disabled_tools: list[str] = []
-    read_only_tools: list[str] = []
-    reason: LongText | None = None
-
-
-class SwitchBody(Incoming):
-    """PUT /servers/{server}/tools/{tool}."""
-
-    enabled: bool
-    reason: LongText | None = None
-
-
-class ToolsOfBody(Incoming):
-    """Tools of one server, by id or path, that a key may use."""
-
-    server: Text
-    tools: Literal["*"] | list[str]
-
-
-class PermissionBody(Incoming):
-    """One access entry. `permBits` adds up VIEW 1, EDIT 2, DELETE 4, SHARE 8; `principalId` is left out for public."""
-
-    principal_type: PrincipalType
-    principal_id: Text | None = None
-    perm_bits: Annotated[int, Field(ge=1, le=15)]
-    expired_at: AwareDatetime | None = None
-
-
-class PermissionsBody(Incoming):
-    """PUT /servers/{server}/permissions: all entries of the server."""
-
-    permissions: list[PermissionBody]
-    reason: LongText | None = None
-
-
-class NewKeyBody(Incoming):
-    """POST /keys."""
-
-    name: Text
-    scopes: list[str] = []
-    user: Text | None = None
-    groups: list[Text] | None = None
-    roles: list[Text] | None = None
-    expires_at: AwareDatetime | None = None
-    tools: Literal["*"] | list[ToolsOfBody] = "*"
-
-
-class KeyPatchBody(Incoming):
-    """PATCH /keys/{id}."""
-
-    enabled: bool
-    reason: LongText | None = None
 
 
 class Function(Outgoing):
@@ -139,9 +52,20 @@ class ServerSummary(Outgoing):
     fault: str | None = Field(default=None, exclude_if=lambda fault: fault is None)
 
 
+class RegistrySettingsDetail(Outgoing):
+    """How a server is treated; null: as the settings of Sluicegate say."""
+
+    trusted: bool
+    list_ttl_ms: int | None
+    downstream_timeout_s: float | None
+    pass_cookies: bool
+
+
 class ServerDetail(ServerSummary):
     """A server whole. `ignoredTools` is there only in the answer to a PATCH."""
 
+    tags: list[str]
+    registry_settings: RegistrySettingsDetail
     tool_functions: dict[str, ToolFunction]
     disabled_tools: list[str]
     retired_disabled_tools: list[str]

@@ -35,7 +35,7 @@ RIGHTS: Mapping[tuple[str, str], Right] = {
     ("POST", "/servers"): Right(_ADMIN),  # or manage, by SLUICEGATE_REGISTRATION
     ("GET", "/servers"): Right(_READ),  # and shows those with VIEW
     ("GET", "/servers/{server}"): _SEEN,
-    ("PATCH", "/servers/{server}"): Right(_ADMIN, Permission.VIEW, admin=True),
+    ("PATCH", "/servers/{server}"): Right(_MANAGE, Permission.SHARE),  # texts EDIT; address, credentials `admin`
     ("DELETE", "/servers/{server}"): Right(_MANAGE, Permission.DELETE),
     ("GET", "/servers/{server}/permissions"): _SHARED,
     ("PUT", "/servers/{server}/permissions"): _SHARED,

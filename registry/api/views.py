@@ -17,6 +17,7 @@ from registry.api.models import (
     MirrorDetail,
     PermissionDetail,
     PermissionList,
+    RegistrySettingsDetail,
     SearchAnswer,
     ServerDetail,
     ServerSummary,
@@ -27,7 +28,7 @@ from registry.entries import Server, Tool
 from registry.keys import MadeKey
 from registry.mirroring import MirrorStatus
 from registry.mirrors import MirrorReport
-from registry.model import ALL_TOOLS, EDITOR, OWNER, VIEWER, AccessEntry, ApiKey
+from registry.model import ALL_TOOLS, EDITOR, OWNER, VIEWER, AccessEntry, ApiKey, ServerPolicy
 from registry.rows import Activity
 
 
@@ -40,11 +41,22 @@ def detail(server: Server, public_url: str, ignored: frozenset[str] | None = Non
     """A server whole; `ignored` only where a PATCH is answered."""
     return ServerDetail(
         **_shared(server, public_url),
+        tags=list(server.tags),
+        registry_settings=_settings(server.policy),
         tool_functions=dict(_tool_function(tool, server.name) for tool in server.tools),
         disabled_tools=sorted(server.policy.disabled_tools),
         retired_disabled_tools=sorted(server.policy.retired_disabled_tools),
         read_only_tools=sorted(server.policy.read_only_tools),
         ignored_tools=None if ignored is None else sorted(ignored),
+    )
+
+
+def _settings(policy: ServerPolicy) -> RegistrySettingsDetail:
+    return RegistrySettingsDetail(
+        trusted=policy.trusted,
+        list_ttl_ms=policy.passing.list_ttl_ms,
+        downstream_timeout_s=policy.passing.downstream_timeout_s,
+        pass_cookies=policy.passing.passes_cookies,
     )
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from registry.changes import StoreChange, Subject
-from registry.entries import NewServer, Server, Snapshot
+from registry.entries import NewServer, Server, ServerEdit, Snapshot
 from registry.errors import Conflict, StoreUnavailable
 from registry.memory.mirroring import MemoryFeed, MemoryLeases
 from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy, Switch
@@ -160,7 +160,10 @@ class _Transaction:
         server_id = f"{next(_IDS):024x}"
         policy = ServerPolicy(server_id, new.path, new.url, revision=1, credentials=new.credentials)
         server = Server(
-            server_id, new.name, new.path, new.url, new.type.value, policy, title=new.title, description=new.description
+            *(server_id, new.name, new.path, new.url, new.type.value, policy),
+            title=new.title,
+            description=new.description,
+            tags=new.tags,
         )
         self.state.servers[server_id] = server
         return server
@@ -208,10 +211,18 @@ class _Transaction:
         )
         return self._saved(replace(server, policy=policy))
 
-    async def save_credentials(self, server_id: str, credentials: Mapping[str, str]) -> Server:
+    async def save_edit(self, server_id: str, edit: ServerEdit) -> Server:
         server = self.state.servers[server_id]
-        templates = tuple(sorted(credentials.items()))
-        return self._saved(replace(server, policy=replace(server.policy, credentials=templates)))
+        holder = self.state.server(edit.path)
+        if holder is not None and holder.id != server_id:
+            raise Conflict(f"the path {edit.path} is taken")
+        given = edit.given()
+        if edit.passing is not None:
+            given["passing"] = replace(server.policy.passing, **edit.passing)
+        of_policy = {name: value for name, value in given.items() if name not in ("title", "description", "tags")}
+        of_server = {name: value for name, value in given.items() if name not in of_policy or name in ("url", "path")}
+        policy = replace(server.policy, **of_policy, revision=server.policy.revision + bool(of_policy))
+        return self._saved(replace(server, **of_server, policy=policy))
 
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
         server = self.state.servers[server_id]

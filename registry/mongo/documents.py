@@ -139,6 +139,7 @@ def server(doc: Doc, shared: Collection[str] = ()) -> Server:
         policy=policy,
         title=_text(config.get("title")),
         description=_text(config.get("description")),
+        tags=tuple(tag for tag in _list(doc.get("tags")) if isinstance(tag, str)),
         tools=tuple(_stored_tools(doc)) if TOOLS in doc else tuple(_foreign_tools(config)),
         capabilities=_from_json(doc.get(CAPABILITIES)),
         snapshot_good=refreshed_at is not None and error is None,

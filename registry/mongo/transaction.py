@@ -12,7 +12,7 @@ from bson import ObjectId
 from motor.motor_asyncio import AsyncIOMotorClientSession
 from pymongo import ReturnDocument
 
-from registry.entries import NewServer, Server, Snapshot
+from registry.entries import NewServer, Server, ServerEdit, Snapshot
 from registry.errors import Conflict, NotFound
 from registry.model import AccessEntry, ApiKey, Asked, Facts
 from registry.mongo import documents, records
@@ -31,8 +31,10 @@ from registry.mongo.documents import (
 )
 from registry.mongo.entries import entries_of, remove_entries, replace_entries
 from registry.mongo.policies import facts_for
-from registry.mongo.stored_settings import CREDENTIALS
+from registry.mongo.stored_edits import edited_fields, raises_revision
 from registry.rows import Activity
+
+_NEXT_REVISION = {"$add": [{"$convert": {"input": f"${REVISION}", "to": "long", "onError": 0, "onNull": 0}}, 1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +127,27 @@ class MongoTransaction:
         """As Transaction.save_policy."""
         lists = {DISABLED: disabled_tools, RETIRED: retired_disabled_tools, READ_ONLY: read_only_tools}
         changed = {field: _literal(sorted(names)) for field, names in lists.items()}
-        stored = {"$convert": {"input": f"${REVISION}", "to": "long", "onError": 0, "onNull": 0}}
-        revision = {"$add": [stored, 1]}
-        return await self._updated(server_id, {**changed, REVISION: revision})
+        return await self._updated(server_id, {**changed, REVISION: _NEXT_REVISION})
 
-    async def save_credentials(self, server_id: str, credentials: Mapping[str, str]) -> Server:
-        """As Transaction.save_credentials."""
-        return await self._updated(server_id, {CREDENTIALS: _literal(dict(credentials))})
+    async def save_edit(self, server_id: str, edit: ServerEdit) -> Server:
+        """As Transaction.save_edit."""
+        if edit.path is not None:
+            await self._reserve(edit.path, server_id)
+        changed = {field: _literal(value) for field, value in edited_fields(edit).items()}
+        raised = {REVISION: _NEXT_REVISION} if raises_revision(edit) else {}
+        return await self._updated(server_id, {**changed, **raised})
+
+    async def _reserve(self, path: str, server_id: str) -> None:
+        """Two changes at once to one path collide on the reservation."""
+        holder = await self.server(path)
+        if holder is not None and holder.id != server_id:
+            raise Conflict(f"the path {path} is taken")
+        reservations = self.connection.db.reservations
+        held = {"server": {"$in": any_id(server_id)}, "_id": {"$regex": "^path:", "$ne": f"path:{path}"}}
+        reservation = {"$set": {"server": any_id(server_id)[-1]}}
+        async with translating():
+            await reservations.delete_many(held, session=self.session)
+            await reservations.update_one({"_id": f"path:{path}"}, reservation, upsert=True, session=self.session)
 
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:
         """As Transaction.save_snapshot."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from typing import Protocol, TypeVar
 
 from registry.changes import StoreChange
-from registry.entries import NewServer, Server, Snapshot
+from registry.entries import NewServer, Server, ServerEdit, Snapshot
 from registry.mirroring import MirrorLease, MirrorStatus, Order
 from registry.model import AccessEntry, ApiKey, Asked, Facts
 from registry.rows import Activity
@@ -89,8 +89,11 @@ class Transaction(Protocol):
         """Store the three lists, raise the revision by one, return the server as it is now."""
         ...
 
-    async def save_credentials(self, server_id: str, credentials: Mapping[str, str]) -> Server:
-        """Store the templates of the server's static credentials, by header field; none are left besides."""
+    async def save_edit(self, server_id: str, edit: ServerEdit) -> Server:
+        """Store the fields that are given; all but the texts raise the revision by one.
+
+        Raises Conflict when a new path is taken.
+        """
         ...
 
     async def save_snapshot(self, server_id: str, snapshot: Snapshot) -> Server:

@@ -9,7 +9,7 @@ import pytest
 
 from config.wiring import Store
 from registry.changes import EVERYTHING, StoreChange, Subject
-from registry.entries import Server, Tool
+from registry.entries import Server, ServerEdit, Tool
 from registry.mirroring import MirrorState, MirrorStatus, Order
 from registry.ports import Transaction
 from tests import build
@@ -116,7 +116,7 @@ async def test_credentials_are_kept_as_templates(store: Store) -> None:
     templates = {"Authorization": "Bearer ${SLUICEGATE_CREDENTIAL_X}", "X-Key": "${SLUICEGATE_CREDENTIAL_Y}"}
 
     async def work(tx: Transaction) -> Server:
-        return await tx.save_credentials(server.id, templates)
+        return await tx.save_edit(server.id, ServerEdit(credentials=tuple(templates.items())))
 
     assert dict((await store.ledger.change(work)).policy.credentials) == templates
     found = await store.servers.by_ref(LAB.path)

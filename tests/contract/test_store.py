@@ -10,10 +10,10 @@ import pytest
 from config.wiring import Store
 from registry import access
 from registry.access import Permit, Reason, Refusal
-from registry.entries import NewServer, Server, ServerType, Snapshot, Tool
+from registry.entries import NewServer, Server, ServerEdit, ServerType, Snapshot, Tool
 from registry.errors import Conflict
 from registry.fingerprint import fingerprint
-from registry.model import OWNER, VIEWER, AccessEntry, Asked, Grant, PrincipalType
+from registry.model import OWNER, VIEWER, AccessEntry, Asked, Grant, Passing, PrincipalType
 from registry.ports import Transaction
 from registry.rows import Action, Activity
 from tests import build
@@ -299,3 +299,76 @@ async def test_a_decision_and_a_person_read_the_same_policy(store: Store) -> Non
     assert shown is not None
     assert decided is not None
     assert fingerprint(decided) == fingerprint(shown.policy)
+
+
+EDIT = ServerEdit(
+    title="T $now",
+    description="D",
+    tags=("a", "$b"),
+    url="http://127.0.0.1:9/new",
+    path="/new",
+    enabled=False,
+    trusted=True,
+    passing={"list_ttl_ms": 5, "downstream_timeout_s": 2.5, "passes_cookies": True},
+    credentials=(("X-A", "${SLUICEGATE_CREDENTIAL_A}"),),
+)
+
+
+async def edited(store: Store, server_id: str, edit: ServerEdit) -> Server:
+    async def work(tx: Transaction) -> Server:
+        return await tx.save_edit(server_id, edit)
+
+    return await store.ledger.change(work)
+
+
+async def test_an_edit_is_stored_whole_and_nothing_else_is_touched(store: Store) -> None:
+    server = await registered(store)
+    await snapshot(store, server, Tool("a"))
+    before = await disable(store, server, "a")
+    await edited(store, server.id, EDIT)
+    now = await store.servers.by_ref("/new")
+    assert now is not None
+    assert (now.title, now.description, now.tags, now.url) == (EDIT.title, EDIT.description, EDIT.tags, EDIT.url)
+    assert (now.id, now.name, now.tools, now.snapshot_good) == (before.id, before.name, before.tools, True)
+    assert now.policy == replace(
+        before.policy,
+        path="/new",
+        url="http://127.0.0.1:9/new",
+        enabled=False,
+        trusted=True,
+        passing=Passing(5, 2.5, passes_cookies=True),
+        credentials=(("X-A", "${SLUICEGATE_CREDENTIAL_A}"),),
+        revision=before.policy.revision + 1,
+    )
+    assert await store.servers.by_ref("/lab") is None
+
+
+async def test_texts_alone_make_no_new_revision_and_a_setting_can_be_reset(store: Store) -> None:
+    server = await edited(store, (await registered(store)).id, EDIT)
+    texts = await edited(store, server.id, ServerEdit(title="other"))
+    assert (texts.title, texts.policy) == ("other", server.policy)
+    reset = await edited(store, server.id, ServerEdit(passing={"list_ttl_ms": None}))
+    assert reset.policy.passing == Passing(None, 2.5, passes_cookies=True)
+
+
+async def test_a_path_goes_to_one_server_and_is_free_when_it_moves_on(store: Store) -> None:
+    server = await registered(store)
+    other = await registered(store, replace(LAB, path="/other", url="http://127.0.0.1:9/other"))
+    with pytest.raises(Conflict, match="taken"):
+        await edited(store, other.id, ServerEdit(path="/lab"))
+    assert (await edited(store, server.id, ServerEdit(path="/lab"))).path == "/lab"
+    await edited(store, server.id, ServerEdit(path="/elsewhere"))
+    assert (await edited(store, other.id, ServerEdit(path="/lab"))).path == "/lab"
+    with pytest.raises(Conflict):
+        await registered(store, replace(LAB, url="http://127.0.0.1:9/third"))
+    assert (await registered(store, replace(LAB, path="/other", url="http://127.0.0.1:9/third"))).path == "/other"
+
+
+async def test_of_two_that_move_to_one_path_at_once_one_gets_it(store: Store) -> None:
+    servers = [
+        await registered(store, replace(LAB, path=f"/s{number}", url=f"http://127.0.0.1:9/{number}")) for number in "ab"
+    ]
+    outcomes = await asyncio.gather(
+        *(edited(store, server.id, ServerEdit(path="/one")) for server in servers), return_exceptions=True
+    )
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "Server"]

@@ -54,6 +54,7 @@ async def api() -> AsyncIterator[Api]:
     plane = ControlPlane()
     use_cases = Services(
         servers=plane.servers,
+        editor=plane.editor,
         tools=plane.tools,
         permissions=plane.permissions,
         keys=plane.keys,
@@ -79,6 +80,13 @@ async def test_the_story_of_a_server_from_registration_to_a_switch(api: Api) -> 
         "path": "/demo",
         "url": "http://127.0.0.1:9/mcp",
         "type": "streamable-http",
+        "tags": [],
+        "registrySettings": {
+            "trusted": False,
+            "listTtlMs": None,
+            "downstreamTimeoutS": None,
+            "passCookies": False,
+        },
         "title": "Demo",
         "description": "",
         "enabled": True,
@@ -544,3 +552,45 @@ async def test_a_reader_that_sends_a_tag_gets_the_whole_answer(api: Api) -> None
     await api.plane.server("/demo", tools=["a"], owner="root")
     seen = (await api.raw(root, "GET", "/servers/%2Fdemo")).headers["ETag"]
     assert (await api.raw(root, "GET", "/servers/%2Fdemo", headers={"If-None-Match": seen})).status == 200
+
+
+async def test_a_server_is_edited_and_shown_as_it_is_now(api: Api) -> None:
+    ann = await api.plane.key("ann", *OWNER)
+    await api.plane.server("/demo", tools=["a"], owner="ann")
+    settings = {"trusted": True, "listTtlMs": 60000, "downstreamTimeoutS": 7, "passCookies": True}
+    body = {"title": "New", "tags": ["x"], "enabled": False, "registrySettings": settings, "reason": "why not"}
+    status, shown = await api(ann, "PATCH", "/servers/%2Fdemo", body)
+    assert (status, shown["title"], shown["tags"], shown["enabled"]) == (200, "New", ["x"], False)
+    assert shown["registrySettings"] == settings
+    status, shown = await api(ann, "PATCH", "/servers/%2Fdemo", {"registrySettings": {"listTtlMs": None}})
+    assert shown["registrySettings"] == {**settings, "listTtlMs": None}
+    assert (await api(ann, "GET", "/servers/%2Fdemo"))[1] == shown
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 400, None),
+        ({"reason": "none"}, 400, None),
+        ({"registrySettings": {}}, 400, None),
+        ({"title": None}, 422, "title"),
+        ({"enabled": "no"}, 422, "enabled"),
+        ({"registrySettings": {"listTtlMs": -1}}, 422, "registrySettings"),
+        ({"registrySettings": {"downstreamTimeoutS": 0}}, 422, "registrySettings"),
+        ({"registrySettings": {"credentials": {}}}, 422, "registrySettings"),
+        ({"registrySettings": None}, 422, "registrySettings"),
+        ({"path": ""}, 422, "path"),
+        ({"path": "demo"}, 422, "path"),
+        ({"url": "http://[::"}, 422, "url"),
+        ({"url": "http://169.254.169.254/latest"}, 422, "url"),
+        ({"tags": [""]}, 422, "tags"),
+        ({"name": "x"}, 422, "name"),
+    ],
+)
+async def test_an_edit_that_makes_no_sense_says_which_field(
+    api: Api, body: dict[str, Any], status: int, field: str | None
+) -> None:
+    root = await api.plane.key("ann", *Scope)
+    await api.plane.server("/demo", tools=["a"], owner="ann")
+    answered, shown = await api(root, "PATCH", "/servers/%2Fdemo", body)
+    assert (answered, shown.get("field")) == (status, field)

@@ -7,7 +7,7 @@ import pytest
 from registry.entries import Tool
 from registry.model import VIEWER, Scope
 from registry.refresh import Cause
-from registry.servers import Terms
+from registry.terms import Terms
 from tests.integration.test_api import Api, api
 
 __all__ = ["api"]
@@ -170,7 +170,7 @@ TEMPLATE = {"Authorization": "Bearer ${SLUICEGATE_CREDENTIAL_X}"}
     ],
 )
 async def test_credentials_that_cannot_be_sent_are_refused(api: Api, templates: dict[str, str]) -> None:
-    api.plane.servers._terms = Terms(variables={"SLUICEGATE_CREDENTIAL_X"})
+    api.plane.editor._terms = Terms(variables={"SLUICEGATE_CREDENTIAL_X"})
     root = await api.plane.key("root", *Scope)
     await api.plane.server("/lab", owner="root")
     status, body = await api(root, "PATCH", "/servers/%2Flab", {"credentials": templates})
@@ -179,7 +179,7 @@ async def test_credentials_that_cannot_be_sent_are_refused(api: Api, templates: 
 
 
 async def test_credentials_are_set_by_admins_and_shown_as_templates(api: Api) -> None:
-    api.plane.servers._terms = Terms(variables={"SLUICEGATE_CREDENTIAL_X"})
+    api.plane.editor._terms = Terms(variables={"SLUICEGATE_CREDENTIAL_X"})
     server = await api.plane.server("/lab", owner="root")
     owner = await api.plane.key("root", *AGENT, Scope.MANAGE)
     status, body = await api(owner, "PATCH", "/servers/%2Flab", {"credentials": TEMPLATE})

@@ -15,7 +15,7 @@ __all__ = ["api"]
 
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/servers"): {"serverName": "n", "path": "/n", "type": "streamable-http", "url": "http://127.0.0.1:9/n"},
-    ("PATCH", "/servers/{server}"): {"credentials": {}},
+    ("PATCH", "/servers/{server}"): {"registrySettings": {"trusted": False}},
     ("PUT", "/servers/{server}/permissions"): {
         "permissions": [{"principalType": "user", "principalId": "ann", "permBits": 15}]
     },

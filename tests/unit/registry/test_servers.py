@@ -9,7 +9,8 @@ from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthentica
 from registry.model import OWNER, VIEWER, Permission, Scope
 from registry.refresh import Refresher
 from registry.rows import Action
-from registry.servers import Servers, Terms, url_fault
+from registry.servers import Servers
+from registry.terms import Terms, url_fault
 from tests.control_plane import ControlPlane, caller_of
 
 NEW = NewServer("demo", "/demo", "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP, "Demo", "A demo.")
