@@ -17,6 +17,7 @@ from config.authority import Authority
 from config.connections import bounded_head
 from config.environment import credential_values
 from config.outbound import network
+from config.own import own_origins
 from config.search import Search
 from config.settings import Settings
 from proxy.gateway.answers import Identity
@@ -182,7 +183,7 @@ def _catalogue(limits: DataPlaneSettings, variables: Mapping[str, str], outbound
 
 
 def _terms(settings: Settings, variables: Mapping[str, str], outbound: Network) -> Terms:
-    return Terms(Scope(settings.registration), variables, outbound.destinations)
+    return Terms(Scope(settings.registration), variables, outbound.destinations, own_origins(settings))
 
 
 def _background(search: Search, authority: Authority) -> Context:

@@ -53,7 +53,7 @@ class Destinations:
         """Why a downstream may not be at this URL, None when it may as far as can be told now.
 
         Args:
-            url: absolute, as `registry.terms.url_fault` accepts it. A name that does not resolve is accepted.
+            url: absolute, as `registry.downstreams.url_fault` accepts it. A name that does not resolve is accepted.
         """
         parts = urlsplit(url)
         try:

@@ -92,7 +92,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class NewServer:
-    """What a registrant gives."""
+    """What a registrant gives. `allows_duplicate`: also when another server has the same downstream."""
 
     name: str
     path: str
@@ -102,6 +102,7 @@ class NewServer:
     description: str = ""
     tags: tuple[str, ...] = ()
     credentials: tuple[tuple[str, str], ...] = ()
+    allows_duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

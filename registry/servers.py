@@ -6,6 +6,7 @@ Source: DESIGN 2 (rights), DESIGN 5 (registry).
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from registry import access
 from registry.callers import Caller, authenticated, signed, with_right, with_scope
@@ -46,7 +47,7 @@ class Servers:
 
         Raises:
             Invalid: the path, url or type cannot be used, or no downstream may be there; names the field.
-            Conflict: the path is taken.
+            Conflict: the path or the downstream is taken.
         """
         self._registrant(await self._freshness.facts(caller.asks()))
         check(new)
@@ -56,11 +57,12 @@ class Servers:
         async def work(tx: Transaction) -> tuple[str, str]:
             facts = await tx.facts(caller.asks())
             key = self._registrant(facts)
-            if new.credentials:
-                with_scope(facts, Scope.ADMIN)  # variables of the environment are the operator's
+            if new.credentials or new.allows_duplicate:
+                with_scope(facts, Scope.ADMIN)  # the environment is the operator's, and a second way in is too
             server = await tx.add_server(new)
             await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, key.user, OWNER))
-            await tx.record(_created(signed(caller, facts, Action.SERVER_CREATED), server))
+            start = signed(caller, facts, Action.SERVER_CREATED)
+            await tx.record(_created(start, server, is_duplicate=new.allows_duplicate))
             return server.id, key.actor
 
         server_id, actor = await self._ledger.change(work)
@@ -121,8 +123,9 @@ async def _stored(tx: Transaction, server_id: str) -> Server:
     return server
 
 
-def _created(start: Activity, server: Server) -> Activity:
-    after = {"name": server.name, "path": server.path, "type": server.type}
+def _created(start: Activity, server: Server, *, is_duplicate: bool) -> Activity:
+    after: dict[str, Any] = {"name": server.name, "path": server.path, "type": server.type}
+    after |= {"allows_duplicate": True} if is_duplicate else {}
     return replace(start, server_id=server.id, after=after, revision=server.policy.revision)
 
 

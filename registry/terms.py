@@ -5,10 +5,10 @@ Source: DESIGN 2 (who may register), DESIGN 7 (addresses), DESIGN 3 (credentials
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from registry import references
 from registry.destinations import Destinations
+from registry.downstreams import Origin, origin, url_fault
 from registry.errors import Invalid
 from registry.model import Scope
 
@@ -18,19 +18,25 @@ class Terms:
     """On which a server is registered.
 
     `scope` is what it takes: `admin`, or `manage` where the operator says so. `variables` are those that credentials
-    can name and that are set. `destinations` is where downstreams may be.
+    can name and that are set. `destinations` is where downstreams may be. `own`
+    are Sluicegate's own addresses, where none is.
     """
 
     scope: Scope = Scope.ADMIN
     variables: Collection[str] = ()
     destinations: Destinations = field(default_factory=Destinations)
+    own: frozenset[Origin] = frozenset()
 
 
 async def check_url(url: str, terms: Terms) -> None:
     """For whoever sets it, once the caller's right is known. Raises Invalid, which says which rule."""
-    fault = url_fault(url) or await terms.destinations.fault(url)
+    fault = url_fault(url) or _own_fault(url, terms) or await terms.destinations.fault(url)
     if fault is not None:
         raise Invalid(fault, field="url")
+
+
+def _own_fault(url: str, terms: Terms) -> str | None:
+    return "the url is an address of Sluicegate itself" if origin(url) in terms.own else None
 
 
 def check_credentials(credentials: Mapping[str, str], terms: Terms) -> None:
@@ -39,23 +45,3 @@ def check_credentials(credentials: Mapping[str, str], terms: Terms) -> None:
         raise Invalid(fault, field="credentials")
     if unset := sorted(references.variables(credentials.items()) - set(terms.variables)):
         raise Invalid(f"the variable {unset[0]} is not set where Sluicegate runs", field="credentials")
-
-
-def url_fault(url: str) -> str | None:
-    """Why this cannot be a downstream's address, None when it can.
-
-    It is absolute, `http` or `https`, of visible ASCII, and has no user information (credentials are set elsewhere and
-    never shown) and no fragment (which is never sent).
-    """
-    if not all("!" <= char <= "~" for char in url) or "\\" in url:
-        return "the url has characters that must be percent-encoded"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return "the url cannot be read"
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return "the url must be absolute, with http or https and a host"
-    if "@" in parts.netloc or "#" in url:
-        return "the url must have no user information and no fragment"
-    return None

@@ -86,6 +86,7 @@ async def _create_server(request: web.Request) -> web.Response:
         description=body.description,
         tags=tuple(body.tags),
         credentials=tuple(sorted(body.credentials.items())),
+        allows_duplicate=body.allow_duplicate,
     )
     return _detail(request, await services(request).servers.create(request[CALLER], new), status=201)
 

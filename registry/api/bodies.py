@@ -32,6 +32,7 @@ class NewServerBody(Incoming):
     description: LongText = ""
     tags: list[Text] = []
     credentials: dict[str, str] = {}
+    allow_duplicate: bool = False
 
 
 class RegistrySettingsBody(Incoming):

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -16,7 +16,8 @@ from registry.changes import StoreChange, Subject
 from registry.entries import NewServer, Server, ServerEdit, Snapshot
 from registry.errors import Conflict, StoreUnavailable
 from registry.memory.mirroring import MemoryFeed, MemoryLeases
-from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy, Switch
+from registry.memory.state import State
+from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy
 from registry.ports import Transaction
 from registry.rows import Activity
 
@@ -24,40 +25,6 @@ T = TypeVar("T")
 
 _IDS = itertools.count(1)
 """Of servers: no id comes again."""
-
-_SHARED_PATH = "two servers are stored under this path"
-
-
-@dataclass(slots=True)
-class _State:
-    """All that is stored; values are immutable, so a shallow copy is a snapshot."""
-
-    servers: dict[str, Server] = field(default_factory=dict)
-    keys: dict[str, ApiKey] = field(default_factory=dict)
-    entries: list[AccessEntry] = field(default_factory=list)
-    switches: list[Switch] = field(default_factory=list)
-    activity: list[Activity] = field(default_factory=list)
-
-    def copied(self) -> "_State":
-        return _State(dict(self.servers), dict(self.keys), list(self.entries), list(self.switches), list(self.activity))
-
-    def server(self, ref: str | None) -> Server | None:
-        if ref is None or not ref.startswith("/"):
-            return self.servers.get(ref or "")
-        found = [server for server in self.servers.values() if server.path == ref]
-        if len(found) > 1:
-            return replace(found[0], policy=replace(found[0].policy, fault=_SHARED_PATH))
-        return found[0] if found else None
-
-    def facts(self, asked: Asked, now: datetime) -> Facts:
-        server = self.server(asked.server)
-        return Facts(
-            now=now,
-            key=next((key for key in self.keys.values() if key.hash == asked.key_hash), None),
-            server=server.policy if server else None,
-            entries=tuple(entry for entry in self.entries if server and entry.server_id == server.id),
-            switches=tuple(self.switches),
-        )
 
 
 def _utc_now() -> datetime:
@@ -73,7 +40,7 @@ class MemoryStore:
         self.reading.set()
         self.reads = 0
         self.clock = clock
-        self.state = _State()
+        self.state = State()
         self.deployment_id = secrets.token_hex(6)
         self._lock = asyncio.Lock()
         self.servers = _Servers(self)
@@ -130,7 +97,7 @@ class MemoryStore:
         state.servers[server_id] = replace(server, policy=replace(server.policy, **policy))
         self._become(state)
 
-    def _become(self, state: _State) -> None:
+    def _become(self, state: State) -> None:
         before, self.state = self.state, state
         for server_id in before.servers.keys() | state.servers.keys():
             if before.servers.get(server_id) is not state.servers.get(server_id):
@@ -139,7 +106,7 @@ class MemoryStore:
 
 @dataclass(frozen=True, slots=True)
 class _Transaction:
-    state: _State
+    state: State
     now: datetime
 
     async def facts(self, asked: Asked) -> Facts:
@@ -157,6 +124,8 @@ class _Transaction:
     async def add_server(self, new: NewServer) -> Server:
         if self.state.server(new.path) is not None:
             raise Conflict(f"the path {new.path} is taken")
+        if not new.allows_duplicate:
+            self.state.check_url(new.url)
         server_id = f"{next(_IDS):024x}"
         policy = ServerPolicy(server_id, new.path, new.url, revision=1, credentials=new.credentials)
         server = Server(
@@ -216,6 +185,8 @@ class _Transaction:
         holder = self.state.server(edit.path)
         if holder is not None and holder.id != server_id:
             raise Conflict(f"the path {edit.path} is taken")
+        if edit.url is not None:
+            self.state.check_url(edit.url, server_id)
         given = edit.given()
         if edit.passing is not None:
             given["passing"] = replace(server.policy.passing, **edit.passing)

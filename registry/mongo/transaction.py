@@ -31,6 +31,7 @@ from registry.mongo.documents import (
 )
 from registry.mongo.entries import entries_of, remove_entries, replace_entries
 from registry.mongo.policies import facts_for
+from registry.mongo.reservations import reserve_url
 from registry.mongo.stored_edits import edited_fields, raises_revision
 from registry.rows import Activity
 
@@ -73,6 +74,8 @@ class MongoTransaction:
             doc = _new_document(new)
             reservation = {"_id": f"path:{new.path}", "server": doc["_id"]}
             await self.connection.db.reservations.insert_one(reservation, session=self.session)
+            if not new.allows_duplicate:
+                await reserve_url(self.connection, new.url, doc["_id"], self.session)
             await self.connection.db.mcpservers.insert_one(doc, session=self.session)
         return documents.server(doc)
 
@@ -133,6 +136,9 @@ class MongoTransaction:
         """As Transaction.save_edit."""
         if edit.path is not None:
             await self._reserve(edit.path, server_id)
+        if edit.url is not None:
+            async with translating():
+                await reserve_url(self.connection, edit.url, any_id(server_id)[-1], self.session)
         changed = {field: _literal(value) for field, value in edited_fields(edit).items()}
         raised = {REVISION: _NEXT_REVISION} if raises_revision(edit) else {}
         return await self._updated(server_id, {**changed, **raised})

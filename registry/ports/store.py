@@ -47,7 +47,10 @@ class Transaction(Protocol):
         ...
 
     async def add_server(self, new: NewServer) -> Server:
-        """Store a new server, enabled, never refreshed. Raises Conflict when its path is taken."""
+        """Store a new server, enabled, never refreshed.
+
+        Raises Conflict when its path is taken, or its downstream and the new one does not allow that.
+        """
         ...
 
     async def add_entry(self, entry: AccessEntry) -> None:
@@ -92,7 +95,7 @@ class Transaction(Protocol):
     async def save_edit(self, server_id: str, edit: ServerEdit) -> Server:
         """Store the fields that are given; all but the texts raise the revision by one.
 
-        Raises Conflict when a new path is taken.
+        Raises Conflict when a new path or downstream is taken.
         """
         ...
 

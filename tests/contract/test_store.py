@@ -372,3 +372,39 @@ async def test_of_two_that_move_to_one_path_at_once_one_gets_it(store: Store) ->
         *(edited(store, server.id, ServerEdit(path="/one")) for server in servers), return_exceptions=True
     )
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "Server"]
+
+
+SAME_DOWNSTREAM = ["http://127.0.0.1:9/mcp", "HTTP://127.1:9/a/../mcp", "http://2130706433:9/%6dcp"]
+
+
+@pytest.mark.parametrize("url", SAME_DOWNSTREAM)
+async def test_a_downstream_is_registered_once_however_it_is_spelled(store: Store, url: str) -> None:
+    server = await registered(store)
+    second = replace(LAB, path="/second", url=url)
+    with pytest.raises(Conflict, match="this downstream"):
+        await registered(store, second)
+    assert await store.servers.by_ref("/second") is None
+    allowed = await registered(store, replace(second, allows_duplicate=True))
+    assert allowed.url == url
+    await edited(store, server.id, ServerEdit(url="http://127.0.0.1:9/elsewhere"))
+    with pytest.raises(Conflict, match="this downstream"):
+        await edited(store, server.id, ServerEdit(url=url))
+
+
+async def test_a_downstream_is_free_when_its_server_moves_on_or_goes(store: Store) -> None:
+    server = await registered(store)
+    await edited(store, server.id, ServerEdit(url="http://127.0.0.1:9/elsewhere"))
+    second = await registered(store, replace(LAB, path="/second"))
+
+    async def remove(tx: Transaction) -> None:
+        await tx.remove_server(second.id)
+
+    await store.ledger.change(remove)
+    assert (await edited(store, server.id, ServerEdit(url=LAB.url))).url == LAB.url
+
+
+async def test_of_two_registrations_of_one_downstream_at_once_one_gets_it(store: Store) -> None:
+    outcomes = await asyncio.gather(
+        *(registered(store, replace(LAB, path=f"/{name}")) for name in "abc"), return_exceptions=True
+    )
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "Conflict", "Server"]

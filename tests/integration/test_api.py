@@ -14,6 +14,7 @@ from yarl import URL
 from registry.api import Services, application
 from registry.errors import OutcomeUnknown, StoreUnavailable
 from registry.model import Asked, Facts, Permission, Scope
+from registry.rows import Action
 from tests.control_plane import ControlPlane
 
 AGENT = (Scope.MCP, Scope.READ, Scope.WRITE)
@@ -594,3 +595,14 @@ async def test_an_edit_that_makes_no_sense_says_which_field(
     await api.plane.server("/demo", tools=["a"], owner="ann")
     answered, shown = await api(root, "PATCH", "/servers/%2Fdemo", body)
     assert (answered, shown.get("field")) == (status, field)
+
+
+async def test_a_second_way_to_a_downstream_is_refused_unless_an_admin_says_otherwise(api: Api) -> None:
+    root = await api.plane.key("root", *Scope)
+    assert (await api(root, "POST", "/servers", SERVER))[0] == 201
+    second = {**SERVER, "path": "/second", "url": "http://127.1:9/mcp"}
+    status, answer = await api(root, "POST", "/servers", second)
+    assert (status, answer["detail"]) == (409, "a server with this downstream is registered already")
+    assert (await api(root, "POST", "/servers", {**second, "allowDuplicate": True}))[0] == 201
+    created = [row for row in await api.plane.rows() if row.action is Action.SERVER_CREATED]
+    assert [row.after.get("allows_duplicate") for row in created] == [None, True]

@@ -159,12 +159,15 @@ async def test_strangers_learn_nothing(plane: ControlPlane) -> None:
         (ServerEdit(url="ftp://x/"), "url"),
         (ServerEdit(url="http://169.254.169.254/"), "url"),
         (ServerEdit(url="http://denied.example/"), "url"),
+        (ServerEdit(url="http://localhost:8470/mcp"), "url"),
         (ServerEdit(credentials=(("Host", "x"),)), "credentials"),
         (ServerEdit(credentials=(("X-A", "${SLUICEGATE_CREDENTIAL_UNSET}"),)), "credentials"),
     ],
 )
 async def test_a_value_that_cannot_be_used_names_its_field(plane: ControlPlane, edit: ServerEdit, field: str) -> None:
-    terms = Terms(destinations=Destinations(Egress(deny=Entries.of(["denied.example"]))))
+    terms = Terms(
+        destinations=Destinations(Egress(deny=Entries.of(["denied.example"]))), own=frozenset({("localhost", 8470)})
+    )
     plane.editor = Editor(plane.store.ledger, plane.refresher, terms)
     with pytest.raises(Invalid) as refused:
         await plane.editor.edit(await plane.caller("root", *Scope), "/lab", edit)

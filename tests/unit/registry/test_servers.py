@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from registry.downstreams import url_fault
 from registry.entries import NewServer, ServerType
 from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from registry.model import OWNER, VIEWER, Permission, Scope
 from registry.refresh import Refresher
 from registry.rows import Action
 from registry.servers import Servers
-from registry.terms import Terms, url_fault
+from registry.terms import Terms
 from tests.control_plane import ControlPlane, caller_of
 
 NEW = NewServer("demo", "/demo", "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP, "Demo", "A demo.")
