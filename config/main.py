@@ -9,7 +9,7 @@ import contextlib
 import importlib.metadata
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -21,14 +21,15 @@ from config.connections import Limits
 from config.embedded import EmbeddedStore
 from config.environment import load
 from config.errors import SettingsInvalid, StartFailed
+from config.opening import opened
 from config.outbound import network
+from config.reset_admin import reset_admin
 from config.serve import first_of, listen, serving, until_signalled
 from config.settings import Settings
 from config.tls import for_listeners
 from config.wiring import App, build
 from registry.cli import mirror
-from registry.errors import RegistryError, StoreUnusable
-from registry.mongo.store import MongoStore
+from registry.errors import RegistryError
 
 cli = typer.Typer(
     help="A transparent reverse proxy in front of MCP servers: a tool its owner switched off is off on every way in.",
@@ -37,7 +38,10 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,  # the pretty ones print local variables, and with them keys
 )
 
+keys = typer.Typer(help="API keys.", no_args_is_help=True)
+
 cli.add_typer(mirror, name="mirror")
+cli.add_typer(keys, name="keys")
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="TOML or env file with settings; the environment wins over it.")
@@ -59,6 +63,16 @@ def up(
     _run(config, embedded=True, with_demo=with_demo)
 
 
+@keys.command("reset-admin")
+def reset_admin_key(config: ConfigFile = None) -> None:
+    """Make a new admin key in the store itself, and print it once; existing keys are left alone.
+
+    Needs the settings of `serve`; with the embedded store of `up`, end the running Sluicegate first.
+    """
+    with _giving_up("The store failed"):
+        typer.echo(reset_admin(config))
+
+
 @cli.command()
 def version() -> None:
     """Print the version."""
@@ -71,7 +85,7 @@ def main() -> None:
 
 
 def _run(config: Path | None, *, embedded: bool, with_demo: bool) -> None:
-    try:
+    with _giving_up("The store failed during the start"):
         settings = load(config)
         if settings.mongodb_url is None and not embedded:
             raise SettingsInvalid(
@@ -81,8 +95,15 @@ def _run(config: Path | None, *, embedded: bool, with_demo: bool) -> None:
         logs.configure(settings.log_level, settings.log_format)
         descriptors.allow(2 * settings.max_connections + descriptors.OWN)
         asyncio.run(until_signalled(_serve(settings, with_demo=with_demo)))
+
+
+@contextlib.contextmanager
+def _giving_up(failure: str) -> Iterator[None]:
+    """Ends the process with one sentence for what goes wrong inside."""
+    try:
+        yield
     except RegistryError as exc:
-        _give_up(f"The store failed during the start: {exc}; try again.", StartFailed.exit_code)
+        _give_up(f"{failure}: {exc}; try again.", StartFailed.exit_code)
     except StartFailed as exc:
         _give_up(str(exc), exc.exit_code)
 
@@ -102,7 +123,7 @@ async def _serve(settings: Settings, *, with_demo: bool) -> None:
             embedded = await stack.enter_async_context(EmbeddedStore(settings.data_dir))
             url = await embedded.start()
             watched.append(embedded.exited)
-        app = build(settings, await stack.enter_async_context(_opened(url, settings.policy_timeout_s)))
+        app = build(settings, await stack.enter_async_context(opened(url, settings.policy_timeout_s)))
         demonstration = await stack.enter_async_context(demo.running(app, settings.data_dir)) if with_demo else None
         # late, since a start that fails after it never shows the key; before any other key, or it is not the first
         admin_key = await _first_key(app, settings)
@@ -134,18 +155,6 @@ def _listening(
 
 def _taken(address: Address, listener: socket.socket) -> Address:
     return Address(address.host, listener.getsockname()[1])
-
-
-@contextlib.asynccontextmanager
-async def _opened(url: str, timeout_s: float) -> AsyncIterator[MongoStore]:
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            store = MongoStore(url, timeout_s=timeout_s)
-            stack.push_async_callback(store.close)
-            await store.prepare()
-        except StoreUnusable as exc:
-            raise StartFailed(str(exc)) from exc
-        yield store
 
 
 async def _first_key(app: App, settings: Settings) -> str | None:

@@ -104,6 +104,7 @@ class Keys:
         Raises:
             NotFound: no such key, or not one of one's own.
             Forbidden: it would enable a key that is wider than the caller's.
+            Conflict: it would disable the last key with `admin` that can be used.
         """
 
         async def work(tx: Transaction) -> ApiKey:
@@ -116,6 +117,8 @@ class Keys:
                 return key
             if enabled and not access.may_administer(facts):
                 _check_width(key, own)
+            if not enabled:
+                _check_not_last(key, await tx.admin_keys(), facts.now)
             changed = replace(key, enabled=enabled)
             row = replace(signed(caller, facts, Action.KEY_UPDATED), reason=reason)
             await tx.record(_key_row(row, key, changed))
@@ -152,6 +155,19 @@ class Keys:
             return await self._ledger.change(work)
         except Conflict:
             return None  # another replica made it in the same moment
+
+    async def reset_admin(self) -> str:
+        """Make another key with every scope that acts for `admin`, for whoever has the store; returns its text."""
+        secret, key_id = new_key(), uuid.uuid4().hex
+
+        async def work(tx: Transaction) -> None:
+            now = (await tx.facts(Asked(None))).now
+            key = replace(_first_key(secret, now), id=key_id, name="reset-admin", created_by="cli")
+            await tx.record(_key_row(Activity(now, "cli", Action.KEY_CREATED), None, key))
+            await tx.add_key(key)
+
+        await self._ledger.change(work)
+        return secret
 
 
 def known_scopes(names: Sequence[str]) -> frozenset[Scope]:
@@ -206,6 +222,12 @@ def _nameable(server: Server) -> frozenset[str]:
 def _check_width(key: ApiKey, own: ApiKey) -> None:
     if (sentence := excess(key, own)) is not None:
         raise Forbidden(sentence)
+
+
+def _check_not_last(key: ApiKey, admin_keys: Sequence[ApiKey], now: datetime) -> None:
+    usable = [one for one in admin_keys if one.enabled and (one.expires_at is None or one.expires_at > now)]
+    if [one.id for one in usable] == [key.id]:
+        raise Conflict("this is the last usable key with 'admin'; make another one first")
 
 
 def _concerns(facts: Facts, own: ApiKey, key: ApiKey) -> bool:

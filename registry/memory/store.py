@@ -17,7 +17,7 @@ from registry.entries import NewServer, Server, ServerEdit, Snapshot
 from registry.errors import Conflict, StoreUnavailable
 from registry.memory.mirroring import MemoryFeed, MemoryLeases
 from registry.memory.state import State
-from registry.model import AccessEntry, ApiKey, Asked, Facts, ServerPolicy
+from registry.model import AccessEntry, ApiKey, Asked, Facts, Scope, ServerPolicy
 from registry.ports import Transaction
 from registry.rows import Activity
 
@@ -117,6 +117,9 @@ class _Transaction:
 
     async def key(self, key_id: str) -> ApiKey | None:
         return self.state.keys.get(key_id)
+
+    async def admin_keys(self) -> Sequence[ApiKey]:
+        return [key for key in self.state.keys.values() if Scope.ADMIN in key.scopes]
 
     async def any_key(self) -> bool:
         return bool(self.state.keys)

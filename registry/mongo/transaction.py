@@ -61,6 +61,12 @@ class MongoTransaction:
             doc = await self.connection.db.apikeys.find_one({"_id": key_id}, session=self.session)
         return None if doc is None else records.api_key(doc)
 
+    async def admin_keys(self) -> Sequence[ApiKey]:
+        """As Transaction.admin_keys."""
+        async with translating():
+            docs = await self.connection.db.apikeys.find({"scopes": "admin"}, session=self.session).to_list(None)
+        return [key for doc in docs if (key := records.api_key(doc)) is not None]
+
     async def any_key(self) -> bool:
         """As Transaction.any_key."""
         async with translating():

@@ -42,6 +42,10 @@ class Transaction(Protocol):
         """One key by id."""
         ...
 
+    async def admin_keys(self) -> Sequence[ApiKey]:
+        """All keys with the scope `admin`, disabled and expired ones included."""
+        ...
+
     async def any_key(self) -> bool:
         """True when at least one key is stored."""
         ...

@@ -13,7 +13,7 @@ from registry.access import Permit, Reason, Refusal
 from registry.entries import NewServer, Server, ServerEdit, ServerType, Snapshot, Tool
 from registry.errors import Conflict
 from registry.fingerprint import fingerprint
-from registry.model import OWNER, VIEWER, AccessEntry, Asked, Grant, Passing, PrincipalType
+from registry.model import OWNER, VIEWER, AccessEntry, Asked, Grant, Passing, PrincipalType, Scope
 from registry.ports import Transaction
 from registry.rows import Action, Activity
 from tests import build
@@ -408,3 +408,12 @@ async def test_of_two_registrations_of_one_downstream_at_once_one_gets_it(store:
         *(registered(store, replace(LAB, path=f"/{name}")) for name in "abc"), return_exceptions=True
     )
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "Conflict", "Server"]
+
+
+async def test_the_keys_of_admins_are_found(store: Store) -> None:
+    async def work(tx: Transaction) -> set[str]:
+        await tx.add_key(build.key(id="a", hash="1" * 64, scopes=frozenset({Scope.ADMIN, Scope.READ}), enabled=False))
+        await tx.add_key(build.key(id="b", hash="2" * 64, scopes=frozenset({Scope.READ})))
+        return {key.id for key in await tx.admin_keys()}
+
+    assert await store.ledger.change(work) == {"a"}

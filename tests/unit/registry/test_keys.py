@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import pytest
@@ -149,6 +149,7 @@ async def test_somebody_elses_key_is_not_found_but_for_admin(plane: ControlPlane
 async def test_a_narrow_key_does_not_bring_a_wide_one_back(plane: ControlPlane) -> None:
     wide = await plane.keys.own(await plane.caller("ann", *Scope))
     narrow = await plane.caller("ann", Scope.MANAGE)
+    await plane.caller("root", Scope.ADMIN)
     await plane.keys.set_enabled(narrow, wide.id, enabled=False)
     with pytest.raises(Forbidden):
         await plane.keys.set_enabled(narrow, wide.id, enabled=True)
@@ -190,3 +191,41 @@ async def test_of_two_replicas_that_start_at_once_the_later_leaves_the_others_ke
     keys = Keys(Late(), plane.store.keys, plane.freshness)
     assert await keys.bootstrap(None) is None
     assert [key.hash for key in await plane.store.keys.all()] == [key_hash(first or "")]
+
+
+async def test_a_lost_admin_key_is_replaced_by_another_and_no_key_is_touched(plane: ControlPlane) -> None:
+    await plane.caller("ann", Scope.READ)
+    before = dict(plane.store.state.keys)
+    secret = await plane.keys.reset_admin()
+    (made,) = [key for key_id, key in plane.store.state.keys.items() if key_id not in before]
+    assert (made.hash, made.scopes, made.user, made.name) == (
+        key_hash(secret),
+        frozenset(Scope),
+        "admin",
+        "reset-admin",
+    )
+    assert {**before, made.id: made} == plane.store.state.keys
+    row = plane.store.state.activity[-1]
+    assert (row.actor, row.action, row.subject) == ("cli", Action.KEY_CREATED, made.id)
+    assert (await plane.keys.own(caller_of(secret))).id == made.id
+
+
+async def test_the_last_usable_admin_key_cannot_be_disabled(plane: ControlPlane) -> None:
+    root = await plane.caller("root", *Scope)
+    own = await plane.keys.own(root)
+    with pytest.raises(Conflict, match="the last usable key"):
+        await plane.keys.set_enabled(root, own.id, enabled=False)
+    other = await plane.keys.create(root, NewKey("other", scopes=("manage", "admin")))
+    await plane.keys.set_enabled(root, own.id, enabled=False)
+    with pytest.raises(Conflict, match="the last usable key"):
+        await plane.keys.set_enabled(caller_of(other.secret), other.key.id, enabled=False)
+
+
+async def test_an_admin_key_that_has_expired_or_is_disabled_does_not_count(plane: ControlPlane) -> None:
+    root = await plane.caller("root", *Scope)
+    own = await plane.keys.own(root)
+    for enabled, expires_at in ((False, None), (True, datetime(2020, 1, 1, tzinfo=UTC))):
+        other = await plane.keys.create(root, NewKey("other", scopes=("admin",)))
+        plane.store.state.keys[other.key.id] = replace(other.key, enabled=enabled, expires_at=expires_at)
+    with pytest.raises(Conflict, match="the last usable key"):
+        await plane.keys.set_enabled(root, own.id, enabled=False)
