@@ -9,6 +9,7 @@ without a key.
 from collections.abc import Mapping
 
 from config.background import Work
+from config.metrics import Metrics
 from config.settings import Settings
 from registry.anonymous import WithAnonymous
 from registry.feed import SharedFeed
@@ -24,11 +25,14 @@ _SCOPES = {"read": (Scope.READ,), "write": (Scope.READ, Scope.WRITE)}
 class Authority:
     """The store's face for use cases. `works` are to be run; `close` is called when they have ended."""
 
-    def __init__(self, settings: Settings, policies: PolicyReader, ledger: Ledger, feed: ChangeFeed) -> None:
+    def __init__(
+        self, settings: Settings, policies: PolicyReader, ledger: Ledger, feed: ChangeFeed, metrics: Metrics
+    ) -> None:
         self._shared = SharedFeed(feed)
         self.feed: ChangeFeed = self._shared
         """Changes, for any number of listeners."""
-        self.fresh = Freshness(policies, timeout_s=settings.policy_timeout_s)
+        self._metrics = metrics
+        self.fresh = Freshness(policies, timeout_s=settings.policy_timeout_s, on_read=metrics.read)
         """Facts younger than the question."""
         self.facts: FactSource = self.fresh
         """Facts as young as the setting says."""
@@ -50,7 +54,7 @@ class Authority:
         await self.fresh.close()
 
     def _allow(self, max_staleness_s: float) -> None:
-        bounded = BoundedStaleness(self.fresh, max_staleness_s)
+        bounded = BoundedStaleness(self.fresh, max_staleness_s, on_use=self._metrics.used_again)
         self.facts = bounded
         self.ledger = Telling(self.ledger, bounded.forget)
         self._works["staleness"] = lambda: bounded.follow(self.feed)

@@ -64,6 +64,10 @@ class Search:
         }
         return works | ({"mirror": lambda: self._leadership.run(self._mirror_all)} if self._remote else {})
 
+    def statuses(self) -> Sequence[MirrorStatus]:
+        """Every mirror of this process as it is now, the local index first."""
+        return [self._local.status, *self._statuses()]
+
     async def close(self) -> None:
         """End connections and threads."""
         for edge in (self._weaviate, self._existing, self._vectors):

@@ -12,10 +12,11 @@ from typing import Protocol
 from aiohttp import web
 from yarl import URL
 
-from config import background, bridges, operations
+from config import background, bridges, operations, scrape
 from config.authority import Authority
 from config.connections import bounded_head
 from config.environment import credential_values
+from config.metrics import Metrics
 from config.outbound import network
 from config.own import own_origins
 from config.search import Search
@@ -129,14 +130,32 @@ class App:
 
 def build(settings: Settings, store: Store) -> App:
     """Make the applications. They open nothing before `web` is started; it closes all when it is cleaned up."""
-    authority = Authority(settings, store.policies, store.ledger, store.feed)
+    metrics = Metrics()
+    authority = Authority(settings, store.policies, store.ledger, store.feed, metrics)
     fresh, ledger = authority.fresh, authority.ledger
     variables, limits = credential_values(), _limits(settings, store.deployment_id)
     outbound = network(settings)
-    refresher = Refresher(ledger, _catalogue(limits, variables, outbound), store.servers)
+    refresher = Refresher(ledger, _catalogue(limits, variables, outbound), store.servers, metrics.refreshed)
     search = Search(settings, store.servers, store.leases, authority)
-    services = Services(
-        servers=Servers(ledger, store.servers, fresh, refresher, terms := _terms(settings, variables, outbound)),
+    terms = _terms(settings, variables, outbound)
+    services = _services(settings, store, authority, refresher, search, terms)
+    health = operations.routes(store.health, search.discovery, timeout_s=settings.policy_timeout_s)
+    app, admin = _applications(settings, health, metrics)
+    _mount_management(app, admin, services, scrape.route(metrics, fresh if admin is None else None))
+    metrics.watch(search.statuses)
+    app.cleanup_ctx.append(_background(search, authority))
+    policies = bridges.FactPolicies(authority.facts)
+    _mount_data_plane(app, limits, policies, (variables, outbound), metrics)
+    _mount_gateway(app, settings, limits, policies, search.discovery, _caller(settings, limits, variables, outbound))
+    return App(app, admin, services.keys, ledger, refresher)
+
+
+def _services(
+    settings: Settings, store: Store, authority: Authority, refresher: Refresher, search: Search, terms: Terms
+) -> Services:
+    fresh, ledger = authority.fresh, authority.ledger
+    return Services(
+        servers=Servers(ledger, store.servers, fresh, refresher, terms),
         editor=Editor(ledger, refresher, terms),
         tools=Tools(ledger),
         permissions=Permissions(ledger, store.access, fresh),
@@ -146,36 +165,40 @@ def build(settings: Settings, store: Store) -> App:
         mirrors=search.mirrors,
         public_url=settings.base_url,
     )
-    health = operations.routes(store.health, search.discovery, timeout_s=settings.policy_timeout_s)
-    app, admin = _applications(settings, health)
-    _mount_management(app if admin is None else admin, services)
-    app.cleanup_ctx.append(_background(search, authority))
-    policies = bridges.FactPolicies(authority.facts)
-    _mount_data_plane(app, limits, policies, variables, outbound)
-    _mount_gateway(app, settings, limits, policies, search.discovery, _caller(settings, limits, variables, outbound))
-    return App(app, admin, services.keys, ledger, refresher)
 
 
-def _applications(settings: Settings, health: Sequence[web.RouteDef]) -> tuple[web.Application, web.Application | None]:
-    app = _application(settings, settings.hosts, settings.origins, health)
+def _applications(
+    settings: Settings, health: Sequence[web.RouteDef], metrics: Metrics
+) -> tuple[web.Application, web.Application | None]:
+    app = _application(settings, settings.hosts, settings.origins, health, metrics)
     if settings.admin_listen is None:
         return app, None
-    return app, _application(settings, settings.admin_hosts, settings.admin_origins, health)
+    return app, _application(settings, settings.admin_hosts, settings.admin_origins, health, metrics)
 
 
 def _application(
-    settings: Settings, hosts: frozenset[str], origins: frozenset[str], health: Sequence[web.RouteDef]
+    settings: Settings,
+    hosts: frozenset[str],
+    origins: frozenset[str],
+    health: Sequence[web.RouteDef],
+    metrics: Metrics,
 ) -> web.Application:
     """What every listener has: bounds, the checks of Host and Origin, and health."""
     guarded = operations.except_health(guard(hosts, origins, settings.trusted_proxies))
-    app = web.Application(middlewares=[operations.json_errors, bounded_head(settings.max_head_bytes), guarded])
+    app = web.Application(
+        middlewares=[metrics.counted(), operations.json_errors, bounded_head(settings.max_head_bytes), guarded]
+    )
     app.add_routes(health)
     return app
 
 
-def _mount_management(app: web.Application, services: Services) -> None:
+def _mount_management(
+    app: web.Application, admin: web.Application | None, services: Services, scraped: web.RouteDef
+) -> None:
     """What moves to the admin listener where there is one: all that is for owners and operators."""
-    app.add_subapp("/api/v1", application(services))
+    managed = app if admin is None else admin
+    managed.add_routes([scraped])
+    managed.add_subapp("/api/v1", application(services))
 
 
 def _catalogue(limits: DataPlaneSettings, variables: Mapping[str, str], outbound: Network) -> McpCatalogue:
@@ -200,12 +223,13 @@ def _mount_data_plane(
     app: web.Application,
     limits: DataPlaneSettings,
     policies: Policies,
-    variables: Mapping[str, str],
-    outbound: Network,
+    ways_out: tuple[Mapping[str, str], Network],
+    metrics: Metrics,
 ) -> None:
+    variables, outbound = ways_out
     connector = Connector(bridges.addresses_for_proxy(outbound.destinations), outbound.tls)
     downstream = HttpDownstream(limits, connector, bridges.for_proxy(variables))
-    DataPlane(policies, downstream, limits).mount(app)
+    DataPlane(policies, downstream, limits, metrics).mount(app)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         await downstream.start()

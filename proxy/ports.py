@@ -92,6 +92,40 @@ class Policies(Protocol):
         ...
 
 
+class Meter(Protocol):
+    """Counts what happens. No method waits or raises."""
+
+    def decided(self, server: ServerPolicy | None, permitted: int, refusals: Sequence[Refusal]) -> None:
+        """The messages of one body were decided on."""
+        ...
+
+    def relayed(self, added_s: float, waited_s: float) -> None:
+        """The head of an answer has left.
+
+        Args:
+            added_s: our share: from the last byte of the body to the sending, and from the downstream's head to ours.
+            waited_s: from the sending to the downstream's head.
+        """
+        ...
+
+    def streams(self, step: int) -> None:
+        """So many streams more are open, or fewer."""
+        ...
+
+
+class NoMeter:
+    """Counts nothing."""
+
+    def decided(self, server: ServerPolicy | None, permitted: int, refusals: Sequence[Refusal]) -> None:
+        """As Meter.decided."""
+
+    def relayed(self, added_s: float, waited_s: float) -> None:
+        """As Meter.relayed."""
+
+    def streams(self, step: int) -> None:
+        """As Meter.streams."""
+
+
 Credentials = Callable[[ServerPolicy], Fields]
 """The static header fields of a server, sent to its origin alone. Raises DownstreamUnusable when one is not set."""
 

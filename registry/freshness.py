@@ -62,6 +62,7 @@ class Freshness:
         timeout_s: from the call to its answer; not knowing by then is a failure.
         second_read_after_s: a read that takes longer no longer keeps the next one from starting.
         clock: dates the reads, in seconds.
+        on_read: told of each read that has answered: how many questions, and how long it took, in seconds.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Freshness:
         timeout_s: float = 2.0,
         second_read_after_s: float = 0.1,
         clock: Callable[[], float] = time.monotonic,
+        on_read: Callable[[int, float], None] = lambda _questions, _took_s: None,
     ) -> None:
         self._reader = reader
+        self._on_read = on_read
         self._clock = clock
         self._timeout_s = timeout_s
         self._second_read_after_s = second_read_after_s
@@ -138,6 +141,7 @@ class Freshness:
         try:
             async with asyncio.timeout(self._timeout_s):
                 batch.answer.set_result(await self._reader.read(frozenset(batch.asked)))
+                self._on_read(len(batch.asked), self._clock() - batch.began)
         except StoreUnavailable as exc:
             batch.answer.set_exception(exc)
         except TimeoutError:

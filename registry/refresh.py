@@ -4,6 +4,7 @@ Source: DESIGN 5 (Refresh). The downstream is asked outside any transaction; wha
 stored at that moment. A failed refresh keeps the last snapshot and says so.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +35,15 @@ class Cause:
 class Refresher:
     """Brings the stored tools of a server up to date."""
 
-    def __init__(self, ledger: Ledger, source: CatalogueSource, store: ServerStore) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        source: CatalogueSource,
+        store: ServerStore,
+        on_result: Callable[[bool], None] = lambda _succeeded: None,
+    ) -> None:
         self._ledger = ledger
+        self._on_result = on_result
         self._source = source
         self._store = store
 
@@ -53,7 +61,9 @@ class Refresher:
         try:
             snapshot = await self._source.snapshot(server.policy)
         except DownstreamFailed as exc:
+            self._on_result(False)
             return await self._ledger.change(_Failure(server_id, cause, str(exc)))
+        self._on_result(True)
         return await self._ledger.change(_Success(server_id, cause, snapshot))
 
 

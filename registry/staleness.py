@@ -38,14 +38,21 @@ class BoundedStaleness:
         source: reads.
         max_staleness_s: above 0.
         clock: the one that `source` dates by, in seconds.
+        on_use: told the age of facts that are used again, in seconds.
     """
 
     def __init__(
-        self, source: DatedSource, max_staleness_s: float, *, clock: Callable[[], float] = time.monotonic
+        self,
+        source: DatedSource,
+        max_staleness_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        on_use: Callable[[float], None] = lambda _age_s: None,
     ) -> None:
         self._source = source
         self._max_staleness_s = max_staleness_s
         self._clock = clock
+        self._on_use = on_use
         self._known: dict[Asked, Dated] = {}
         self._forgotten = 0
 
@@ -53,6 +60,7 @@ class BoundedStaleness:
         """As `freshness.FactSource.facts`."""
         known = self._known.get(asked)
         if known is not None and self._is_young(known):
+            self._on_use(self._clock() - known.began)
             return known.facts
         forgotten = self._forgotten
         dated = await self._source.dated(asked)

@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class About:
-    """One exchange. `key_id` and `server_id` are None until they are known."""
+    """One exchange. `key_id` and `server_id` are None until they are known.
+
+    `began` is when its body was there, in seconds of `time.perf_counter`.
+    """
 
     server: str
+    began: float = 0.0
     key_id: str | None = None
     server_id: str | None = None
     _request_id: str = field(default="", init=False)

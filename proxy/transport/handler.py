@@ -5,6 +5,7 @@ that began after the last byte of the body).
 """
 
 import asyncio
+import time
 
 import structlog
 from aiohttp import web
@@ -13,7 +14,7 @@ from proxy import replies
 from proxy.errors import PolicyUnknown, ProxyError
 from proxy.exchange import Exchange, RequestHead, known_id
 from proxy.paths import PREFIX, Target, server_path, split_target
-from proxy.ports import DataPlaneSettings, Downstream, Fields, Policies, Reply
+from proxy.ports import DataPlaneSettings, Downstream, Fields, Forward, Meter, NoMeter, Policies, Reply
 from proxy.transport.about import About
 from proxy.transport.answer import authored, strip_added
 from proxy.transport.guard import ARRIVAL
@@ -31,7 +32,10 @@ _METHODS = frozenset({"GET", "POST", "DELETE"})
 class DataPlane:
     """Everything below `/proxy/`."""
 
-    def __init__(self, policies: Policies, downstream: Downstream, settings: DataPlaneSettings) -> None:
+    def __init__(
+        self, policies: Policies, downstream: Downstream, settings: DataPlaneSettings, meter: Meter | None = None
+    ) -> None:
+        self._meter = meter if meter is not None else NoMeter()
         self._policies = policies
         self._downstream = downstream
         self._settings = settings
@@ -60,6 +64,7 @@ class DataPlane:
         fields: Fields = tuple(request.headers.items())
         try:
             body = await read_body(request, self._settings)
+            about.began = time.perf_counter()
             check_way(fields, self._settings.pseudonym, body)
             key = key_of(fields)
             asked = Asked(None if key is None else key_hash(key), about.server)
@@ -72,14 +77,23 @@ class DataPlane:
         exchange = Exchange(facts, RequestHead(request.method, target.query, fields, key, version), self._settings)
         outcome = exchange.receive_request(body)
         if isinstance(outcome, Reply):
+            self._meter.decided(facts.server, 0, outcome.refusals)
             return _refused(outcome, about)
-        relay = Relay(exchange, lambda: self._policies.facts(asked), about, self._closing)
-        if not exchange.is_subscription:
-            return await relay.run(request, self._downstream.send(outcome))
+        self._meter.decided(facts.server, len(outcome.permits), ())
+        relay = Relay(exchange, lambda: self._policies.facts(asked), about, self._closing, self._meter)
+        if exchange.is_subscription:
+            return await self._streamed(relay, request, outcome, asked)
+        return await relay.run(request, self._downstream.send(outcome))
+
+    async def _streamed(self, relay: Relay, request: web.Request, forward: Forward, asked: Asked) -> web.StreamResponse:
         with self._streams.taken(_holder(request, asked)) as is_within:
             if not is_within:
-                return _refused(replies.TOO_MANY_STREAMS, about)
-            return await relay.run(request, self._downstream.send(outcome))
+                return _refused(replies.TOO_MANY_STREAMS, relay.about)
+            self._meter.streams(1)
+            try:
+                return await relay.run(request, self._downstream.send(forward))
+            finally:
+                self._meter.streams(-1)
 
     async def _facts(self, asked: Asked, body: bytes) -> Facts:
         try:

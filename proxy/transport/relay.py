@@ -9,6 +9,7 @@ taken for a whole one.
 import asyncio
 import socket
 import struct
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
@@ -20,7 +21,7 @@ from aiohttp.http import HttpVersion11
 from proxy.errors import DownstreamTimeout, ProxyError
 from proxy.exchange import Exchange, Held, Mode, ResponseHead
 from proxy.headers import values
-from proxy.ports import DownstreamAnswer
+from proxy.ports import DownstreamAnswer, Meter
 from proxy.transport.about import About
 from proxy.transport.answer import authored, streamed, whole
 from registry.access import Refusal
@@ -48,10 +49,11 @@ class _AccessLost(Exception):
 class Relay:
     """One answer on its way."""
 
-    def __init__(self, exchange: Exchange, fresh: Fresh, about: About, closing: asyncio.Event) -> None:
+    def __init__(self, exchange: Exchange, fresh: Fresh, about: About, closing: asyncio.Event, meter: Meter) -> None:
+        self._meter = meter
         self._exchange = exchange
         self._fresh_facts = fresh
-        self._about = about
+        self.about = about
         self._closing = closing
         self._response: web.StreamResponse | None = None
 
@@ -59,14 +61,18 @@ class Relay:
         self, request: web.Request, sending: AbstractAsyncContextManager[DownstreamAnswer]
     ) -> web.StreamResponse:
         """Send, and relay what comes back; every failure has become an answer or a cut connection."""
+        sent = time.perf_counter()
         try:
             async with sending as answer:
+                self._arrived = time.perf_counter()
+                self._before_s = sent - self.about.began
+                self._waited_s = self._arrived - sent
                 return await self._relayed(request, answer)
         except ProxyError as error:
-            log.warning("exchange.failed", status=error.status, cause=error.cause, **self._about.fields())
+            log.warning("exchange.failed", status=error.status, cause=error.cause, **self.about.fields())
             return self._cut(request) or authored(self._exchange.failed(error))
         except _AccessLost as lost:
-            log.info("exchange.refused", reason=lost.refusal.reason.value, tool=None, **self._about.fields())
+            log.info("exchange.refused", reason=lost.refusal.reason.value, tool=None, **self.about.fields())
             return self._cut(request) or authored(self._exchange.turned_away(lost.refusal))
 
     async def _relayed(self, request: web.Request, answer: DownstreamAnswer) -> web.StreamResponse:
@@ -80,10 +86,11 @@ class Relay:
         response.content_length = _promised_length(head, answer)
         try:
             await response.prepare(request)
+            self._head_left()
             await self._pump(chunks, response.write)
             await response.write_eof()
         except ConnectionResetError:  # the client's: what fails downstream is a ProxyError by now
-            log.debug("exchange.abandoned", **self._about.fields())
+            log.debug("exchange.abandoned", **self.about.fields())
         return response
 
     async def _collected(self, head: ResponseHead, chunks: AsyncGenerator[bytes, None]) -> web.StreamResponse:
@@ -97,7 +104,11 @@ class Relay:
                 await self._pump(chunks, collect)
         except TimeoutError as exc:
             raise DownstreamTimeout("the downstream did not end an answer that may hold a list in time") from exc
+        self._head_left()
         return whole(head.status, head.fields, bytes(body))
+
+    def _head_left(self) -> None:
+        self._meter.relayed(self._before_s + time.perf_counter() - self._arrived, self._waited_s)
 
     async def _pump(self, chunks: AsyncGenerator[bytes, None], write: Write) -> None:
         async with aclosing(chunks):
