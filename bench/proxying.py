@@ -196,7 +196,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.proxying", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, help="how often every subject is measured")
     parser.add_argument("--seconds", type=float, default=2.0, help="for which each measurement asks")
-    parser.add_argument("--streams", type=int, default=200, help="open streams whose memory is measured")
+    parser.add_argument("--streams", type=int, default=900, help="open streams whose memory is measured")
     parser.add_argument("--flips", type=int, default=100, help="switches whose enforcement is timed")
     parser.add_argument("--json", type=Path, help="file that gets all figures")
     asyncio.run(measure(parser.parse_args(given), Console(width=140)))
