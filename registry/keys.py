@@ -117,7 +117,7 @@ class Keys:
                 return key
             if enabled and not access.may_administer(facts):
                 _check_width(key, own)
-            if not enabled:
+            if not enabled and Scope.ADMIN in key.scopes:
                 _check_not_last(key, await tx.admin_keys(), facts.now)
             changed = replace(key, enabled=enabled)
             row = replace(signed(caller, facts, Action.KEY_UPDATED), reason=reason)
@@ -225,9 +225,12 @@ def _check_width(key: ApiKey, own: ApiKey) -> None:
 
 
 def _check_not_last(key: ApiKey, admin_keys: Sequence[ApiKey], now: datetime) -> None:
-    usable = [one for one in admin_keys if one.enabled and (one.expires_at is None or one.expires_at > now)]
+    usable = [one for one in admin_keys if access.valid_key(Facts(now, one)) is not None]
     if [one.id for one in usable] == [key.id]:
-        raise Conflict("this is the last usable key with 'admin'; make another one first")
+        raise Conflict(
+            "this is the last usable key with 'admin'; make another one first (`sluicegate keys reset-admin` makes one "
+            "for whoever has the store)"
+        )
 
 
 def _concerns(facts: Facts, own: ApiKey, key: ApiKey) -> bool:

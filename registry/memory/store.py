@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from registry.changes import StoreChange, Subject
 from registry.entries import NewServer, Server, ServerEdit, Snapshot
-from registry.errors import Conflict, StoreUnavailable
+from registry.errors import Conflict, NotFound, StoreUnavailable
 from registry.memory.mirroring import MemoryFeed, MemoryLeases
 from registry.memory.state import State
 from registry.model import AccessEntry, ApiKey, Asked, Facts, Scope, ServerPolicy
@@ -147,12 +147,14 @@ class _Transaction:
         return [entry for entry in self.state.entries if entry.server_id == server_id]
 
     async def replace_entries(self, server_id: str, entries: Sequence[AccessEntry]) -> None:
+        if server_id not in self.state.servers:
+            raise NotFound("no such server")
         others = [entry for entry in self.state.entries if entry.server_id != server_id]
         self.state.entries[:] = [*others, *entries]
 
     async def remove_server(self, server_id: str) -> None:
-        del self.state.servers[server_id]
         await self.replace_entries(server_id, ())
+        del self.state.servers[server_id]
 
     async def add_key(self, key: ApiKey) -> None:
         if any(key.hash == stored.hash or key.id == stored.id for stored in self.state.keys.values()):

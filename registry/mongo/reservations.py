@@ -1,4 +1,4 @@
-"""What one server holds and no other may: its downstream.
+"""What one server holds and no other may, its downstream, and what one change at a time may touch.
 
 Source: DESIGN 2 and 5 (`reservations`). Two changes at once collide on the reservation; a document of another program
 has none, so its address is looked at.
@@ -25,6 +25,13 @@ async def reserve_url(connection: Connection, url: str, server_id: Any, session:
     key = "url:" + hashlib.sha256(form.encode()).hexdigest()
     await reserved.delete_many({"server": server_id, "_id": {"$regex": "^url:", "$ne": key}}, session=session)
     await reserved.update_one({"_id": key}, {"$set": {"server": server_id}}, upsert=True, session=session)
+
+
+async def take_turns_over_admin_keys(connection: Connection, session: AsyncIOMotorClientSession) -> None:
+    """Of two changes at once that both call this, one is run again: each of them might disable the key that the other
+    one left."""
+    turn = {"_id": "admin-keys"}
+    await connection.db.reservations.update_one(turn, {"$inc": {"turns": 1}}, upsert=True, session=session)
 
 
 def _form_of(doc: dict[str, Any]) -> str | None:

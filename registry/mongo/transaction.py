@@ -18,6 +18,7 @@ from registry.model import AccessEntry, ApiKey, Asked, Facts
 from registry.mongo import documents, records
 from registry.mongo.client import Connection, translating
 from registry.mongo.documents import (
+    ACCESS_REVISION,
     CAPABILITIES,
     DECLARED,
     DISABLED,
@@ -31,11 +32,16 @@ from registry.mongo.documents import (
 )
 from registry.mongo.entries import entries_of, remove_entries, replace_entries
 from registry.mongo.policies import facts_for
-from registry.mongo.reservations import reserve_url
+from registry.mongo.reservations import reserve_url, take_turns_over_admin_keys
 from registry.mongo.stored_edits import edited_fields, raises_revision
 from registry.rows import Activity
 
-_NEXT_REVISION = {"$add": [{"$convert": {"input": f"${REVISION}", "to": "long", "onError": 0, "onNull": 0}}, 1]}
+
+def _next(field: str) -> dict[str, Any]:
+    return {"$add": [{"$convert": {"input": f"${field}", "to": "long", "onError": 0, "onNull": 0}}, 1]}
+
+
+_NEXT_REVISION = _next(REVISION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class MongoTransaction:
     async def admin_keys(self) -> Sequence[ApiKey]:
         """As Transaction.admin_keys."""
         async with translating():
+            await take_turns_over_admin_keys(self.connection, self.session)
             docs = await self.connection.db.apikeys.find({"scopes": "admin"}, session=self.session).to_list(None)
         return [key for doc in docs if (key := records.api_key(doc)) is not None]
 
@@ -97,9 +104,10 @@ class MongoTransaction:
             return await entries_of(self.connection, server_id, self.session)
 
     async def replace_entries(self, server_id: str, entries: Sequence[AccessEntry]) -> None:
-        """As Transaction.replace_entries."""
+        """As Transaction.replace_entries; rivals, the server's end too, collide on the server's document."""
         async with translating():
             await replace_entries(self.connection, server_id, entries, self.session)
+        await self._updated(server_id, {ACCESS_REVISION: _next(ACCESS_REVISION)})
 
     async def remove_server(self, server_id: str) -> None:
         """As Transaction.remove_server; the server goes last, as the policy document of this change."""

@@ -43,7 +43,7 @@ class Transaction(Protocol):
         ...
 
     async def admin_keys(self) -> Sequence[ApiKey]:
-        """All keys with the scope `admin`, disabled and expired ones included."""
+        """All keys with the scope `admin`, disabled and expired ones included; changes that ask for them take turns."""
         ...
 
     async def any_key(self) -> bool:
@@ -66,7 +66,10 @@ class Transaction(Protocol):
         ...
 
     async def replace_entries(self, server_id: str, entries: Sequence[AccessEntry]) -> None:
-        """Make these all the entries of one server; those that cannot be read stay as they are."""
+        """Make these all the entries of one server; those that cannot be read stay as they are.
+
+        Changes of one server's entries take turns. Raises NotFound when there is no such server.
+        """
         ...
 
     async def remove_server(self, server_id: str) -> None:

@@ -4,7 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from config.wiring import Store
+from registry.errors import NotFound
 from registry.model import EDITOR, OWNER, VIEWER, AccessEntry, Asked, PrincipalType
 from registry.mongo.store import MongoStore
 from registry.ports import Transaction
@@ -60,6 +63,18 @@ async def test_a_server_that_is_removed_is_gone_with_its_entries_and_its_path_is
     assert [known.server for known in facts.values()] == [None, None]
     again = await registered(store)
     assert (again.path, again.id == server.id) == ("/lab", False)
+
+
+async def test_a_server_that_is_not_there_has_no_entries_to_replace(store: Store) -> None:
+    server = await registered(store)
+
+    async def remove_and_replace(tx: Transaction) -> None:
+        await tx.remove_server(server.id)
+        await tx.replace_entries(server.id, wanted(server.id))
+
+    with pytest.raises(NotFound):
+        await store.ledger.change(remove_and_replace)
+    assert len(await store.access.entries(server.id)) == 1, "nothing of it was kept"
 
 
 async def test_what_other_programs_keep_there_is_never_touched(database_url: str) -> None:
