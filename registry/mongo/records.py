@@ -83,11 +83,19 @@ def access_entry(doc: Doc) -> AccessEntry | None:
         return None
     try:
         principal_type = PrincipalType(_exact_text(doc.get("principalType")))
-        principal_id = "" if principal_type is PrincipalType.PUBLIC else _id_text(doc.get("principalId"))
+        principal_id = _principal_id(principal_type, doc.get("principalId"))
         expiry = None if expires_at is None else as_utc(expires_at)
         return AccessEntry(_id_text(doc.get("resourceId")), principal_type, principal_id, Permission(bits & 15), expiry)
     except (TypeError, ValueError):
         return None
+
+
+def _principal_id(principal_type: PrincipalType, value: Any) -> str:
+    """Nothing for the public, and something for everybody else; what is otherwise would name nobody, or too many."""
+    is_nobody = value in NOBODY
+    if is_nobody != (principal_type is PrincipalType.PUBLIC):
+        raise ValueError("not whom an entry of this type names")
+    return "" if is_nobody else _id_text(value)
 
 
 def access_entry_document(entry: AccessEntry) -> dict[str, Any]:

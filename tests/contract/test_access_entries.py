@@ -87,6 +87,8 @@ async def test_what_other_programs_keep_there_is_never_touched(database_url: str
         {**stranger, "resourceType": "agent", "permBits": 1},
         {**stranger, "principalType": "robot", "permBits": 1},
         {**stranger},
+        {**stranger, "principalType": "public", "permBits": 1},
+        {**stranger, "principalId": "", "permBits": 1},
     ]
     await entries.insert_many(foreign)
     kept = {"resourceId": server.id, "resourceType": "mcpServer", "principalType": "user", "principalId": "eve"}

@@ -95,7 +95,10 @@ async def test_no_question_about_a_server_finds_one_without_a_path(mongo_store: 
     "change",
     [
         {"principalId": None},
+        {"principalId": ""},
         {"principalId": 7},
+        {"principalId": []},
+        {"principalType": "public"},
         {"permBits": 1.5},
         {"permBits": float("nan")},
         {"resourceType": "agent"},
