@@ -137,12 +137,13 @@ def is_read_only(server: ServerPolicy, tool: str) -> bool:
 def valid_key(facts: Facts) -> ApiKey | None:
     """The key when it exists, is enabled and has not expired by the store's clock; else None."""
     key = facts.key
-    if key is None or not key.enabled or _expired(key.expires_at, facts.now):
+    if key is None or not key.enabled or has_ended(key.expires_at, facts.now):
         return None
     return key
 
 
-def _expired(expires_at: datetime | None, now: datetime) -> bool:
+def has_ended(expires_at: datetime | None, now: datetime) -> bool:
+    """True from the moment on at which a key or an entry expires; None is never."""
     return expires_at is not None and expires_at <= now
 
 
@@ -152,7 +153,7 @@ def permissions(facts: Facts) -> Permission:
     if facts.key is None:
         return bits
     for entry in facts.entries:
-        if _names(entry, facts.key) and not _expired(entry.expires_at, facts.now):
+        if _names(entry, facts.key) and not has_ended(entry.expires_at, facts.now):
             bits |= entry.permissions
     return bits
 

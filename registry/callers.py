@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from registry import access
-from registry.errors import Forbidden, NotFound, PreconditionFailed, Unauthenticated
+from registry.errors import Conflict, Forbidden, NotFound, PreconditionFailed, Unauthenticated
 from registry.fingerprint import fingerprint
 from registry.model import ApiKey, Asked, Facts, Permission, Scope, ServerPolicy
+from registry.paths import SHARED_PATH
 from registry.rows import Action, Activity
 
 _BITS: Mapping[Callable[[Facts], bool], Permission] = {
@@ -79,6 +80,12 @@ def check_seen(policy: ServerPolicy, seen: Collection[str] | None) -> None:
     """Raise PreconditionFailed unless the policy is one of those that the caller has `seen`; None asks for nothing."""
     if seen is not None and fingerprint(policy) not in seen:
         raise PreconditionFailed("the server's policy has changed since it was read")
+
+
+def check_named(ref: str, policy: ServerPolicy) -> None:
+    """Raise Conflict when `ref` is a path that two servers have: which of them was meant cannot be known."""
+    if ref.startswith("/") and policy.fault == SHARED_PATH:
+        raise Conflict(f"{SHARED_PATH}; name the one that is meant by its id")
 
 
 def signed(caller: Caller, facts: Facts, action: Action) -> Activity:

@@ -11,6 +11,9 @@ MAX_PATH_LENGTH = 200
 
 _PATH = re.compile(r"(?:/[a-z0-9][a-z0-9._-]*)+")
 
+SHARED_PATH = "two servers are stored under this path"
+"""The fault of both: neither is reached by it."""
+
 
 def path_fault(path: object) -> str | None:
     """Why this cannot be a server's path, None when it can."""

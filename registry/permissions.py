@@ -4,21 +4,23 @@ Source: DESIGN 2 (Rights), DESIGN 5 (`aclentries`). Entries for other kinds of r
 stored and that cannot be read, grant nothing here and are never touched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
-from registry import access
-from registry.callers import Caller, signed, with_right
+from registry import access, shown
+from registry.callers import Caller, check_named, signed, with_right
 from registry.errors import Conflict, Invalid
 from registry.freshness import FactSource
-from registry.model import AccessEntry, Facts, Permission, PrincipalType, Scope
+from registry.model import EDITOR, OWNER, VIEWER, AccessEntry, Facts, Permission, PrincipalType, Scope
 from registry.ports import AccessStore, Ledger, Transaction
 from registry.rows import Action
 
 MOST_ENTRIES = 1_000
 """On one server; a decision reads those that name its caller, an owner reads all."""
+
+ROLES: Mapping[str, Permission] = {"viewer": VIEWER, "editor": EDITOR, "owner": OWNER}
+"""The names of bits, for people; a mixture beside these has none."""
 
 _SCOPES = (Scope.MANAGE, Scope.ADMIN)
 
@@ -51,12 +53,13 @@ class Permissions:
         async def work(tx: Transaction) -> Sequence[AccessEntry]:
             facts = await tx.facts(caller.asks(ref))
             _, policy = with_right(facts, access.may_set_permissions, *_SCOPES)
+            check_named(ref, policy)
             wanted = _ordered(_of(policy.server_id, entry) for entry in entries)
             _check_owned(wanted, facts)
             before = _ordered(await tx.entries(policy.server_id))
             if before != wanted:
                 row = replace(signed(caller, facts, Action.PERMISSION_SET), server_id=policy.server_id, reason=reason)
-                await tx.record(replace(row, before=_shown(before), after=_shown(wanted)))
+                await tx.record(replace(row, before=shown.of_entries(before), after=shown.of_entries(wanted)))
                 await tx.replace_entries(policy.server_id, wanted)
             return wanted
 
@@ -74,38 +77,31 @@ def _of(server_id: str, entry: AccessEntry) -> AccessEntry:
 def _check(entries: Sequence[AccessEntry]) -> None:
     if len(entries) > MOST_ENTRIES:
         raise Invalid(f"a server has at most {MOST_ENTRIES} entries", field="permissions")
-    for entry in entries:
-        if Permission.VIEW not in entry.permissions:
-            raise Invalid("an entry without VIEW grants nothing", field="permissions")
-        if (entry.principal_type is PrincipalType.PUBLIC) != (entry.principal_id == ""):
-            raise Invalid("public has no id, and every other principal has one", field="permissions")
-    if len({(entry.principal_type, entry.principal_id) for entry in entries}) < len(entries):
-        raise Invalid("two entries name the same principal", field="permissions")
+    named: set[tuple[PrincipalType, str]] = set()
+    for number, entry in enumerate(entries):
+        principal = (entry.principal_type, entry.principal_id)
+        if (fault := _fault(entry, is_named=principal in named)) is not None:
+            raise Invalid(f"permissions.{number}: {fault}", field="permissions")
+        named.add(principal)
+
+
+def _fault(entry: AccessEntry, *, is_named: bool) -> str | None:
+    if Permission.VIEW not in entry.permissions:
+        return "an entry without VIEW grants nothing"
+    if (entry.principal_type is PrincipalType.PUBLIC) != (entry.principal_id == ""):
+        return "public has no id, and every other principal has one"
+    return "an entry before it names the same principal" if is_named else None
 
 
 def _check_owned(wanted: Sequence[AccessEntry], facts: Facts) -> None:
     if access.may_administer(facts):
         return  # who can mend it
     lasting = (entry for entry in wanted if entry.principal_type is not PrincipalType.PUBLIC)
-    if not any(Permission.SHARE in entry.permissions and not _has_ended(entry, facts.now) for entry in lasting):
+    if not any(
+        Permission.SHARE in entry.permissions and not access.has_ended(entry.expires_at, facts.now) for entry in lasting
+    ):
         raise Conflict("nobody would hold SHARE any more, and nobody but an admin could change that")
-
-
-def _has_ended(entry: AccessEntry, now: datetime) -> bool:
-    return entry.expires_at is not None and entry.expires_at <= now
 
 
 def _ordered(entries: Any) -> Sequence[AccessEntry]:
     return sorted(entries, key=lambda entry: (entry.principal_type, entry.principal_id, entry.permissions))
-
-
-def _shown(entries: Sequence[AccessEntry]) -> list[dict[str, Any]]:
-    return [
-        {
-            "principal_type": entry.principal_type.value,
-            "principal_id": entry.principal_id or None,
-            "perm_bits": int(entry.permissions),
-            "expired_at": entry.expires_at,
-        }
-        for entry in entries
-    ]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from registry import access
-from registry.callers import Caller, authenticated, signed, with_right, with_scope
+from registry import access, shown
+from registry.callers import Caller, authenticated, check_named, signed, with_right, with_scope
 from registry.entries import NewServer, Server, ServerType
 from registry.errors import Forbidden, Invalid, NotFound
 from registry.freshness import Freshness
@@ -93,14 +93,20 @@ class Servers:
         return server
 
     async def delete(self, caller: Caller, ref: str, reason: str | None = None) -> None:
-        """Remove the server and its access entries; nobody reaches it any more. Raises NotFound."""
+        """Remove the server and its access entries; nobody reaches it any more.
+
+        Raises:
+            NotFound: no such server.
+            Conflict: two servers are stored under the path that `ref` is.
+        """
 
         async def work(tx: Transaction) -> None:
             facts = await tx.facts(caller.asks(ref))
             _, policy = with_right(facts, access.may_delete, Scope.MANAGE)
+            check_named(ref, policy)
             server = await _stored(tx, policy.server_id)
             start = replace(signed(caller, facts, Action.SERVER_DELETED), server_id=server.id, reason=reason)
-            before = {"name": server.name, "path": server.path, "type": server.type}
+            before = shown.of_removed(server, await tx.entries(server.id))
             await tx.record(replace(start, before=before, revision=policy.revision))
             await tx.remove_server(server.id)
 

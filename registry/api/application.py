@@ -13,7 +13,6 @@ from registry.api.bodies import (
     KeyPatchBody,
     NewKeyBody,
     NewServerBody,
-    PermissionBody,
     PermissionsBody,
     ServerPatchBody,
     SwitchBody,
@@ -22,14 +21,15 @@ from registry.api.bodies import (
 from registry.api.context import CALLER, SERVICES, Services, services
 from registry.api.edits import edit_of
 from registry.api.frame import framed
+from registry.api.grants import entries_of
 from registry.api.models import ActivityList, KeyList, ServerList
-from registry.api.parse import body_as, seen_in, server_in, tool_in, wanted_in
+from registry.api.parse import body_as, reason_in, seen_in, server_in, tool_in, wanted_in
 from registry.entries import NewServer, Server
 from registry.errors import Invalid
 from registry.fingerprint import fingerprint
 from registry.keys import NewKey, ToolsOf
 from registry.mirroring import Order
-from registry.model import ALL_TOOLS, AccessEntry, Permission
+from registry.model import ALL_TOOLS
 
 
 def application(use_cases: Services) -> web.Application:
@@ -111,7 +111,7 @@ async def _patch_server(request: web.Request) -> web.Response:
 
 
 async def _delete_server(request: web.Request) -> web.Response:
-    await services(request).servers.delete(request[CALLER], server_in(request))
+    await services(request).servers.delete(request[CALLER], server_in(request), reason_in(request))
     return web.Response(status=204)
 
 
@@ -121,14 +121,8 @@ async def _permissions(request: web.Request) -> web.Response:
 
 async def _replace_permissions(request: web.Request) -> web.Response:
     ref, body = server_in(request), body_as(PermissionsBody, request)
-    entries = [_entry(given) for given in body.permissions]
-    stored = await services(request).permissions.replace(request[CALLER], ref, entries, body.reason)
+    stored = await services(request).permissions.replace(request[CALLER], ref, entries_of(body), body.reason)
     return _json(views.permissions(stored))
-
-
-def _entry(body: PermissionBody) -> AccessEntry:
-    bits = Permission(body.perm_bits)
-    return AccessEntry("", body.principal_type, body.principal_id or "", bits, body.expired_at)
 
 
 async def _refresh_server(request: web.Request) -> web.Response:

@@ -84,11 +84,15 @@ class ToolsOfBody(Incoming):
 
 
 class PermissionBody(Incoming):
-    """One access entry. `permBits` adds up VIEW 1, EDIT 2, DELETE 4, SHARE 8; `principalId` is left out for public."""
+    """One access entry. `permBits` adds up VIEW 1, EDIT 2, DELETE 4, SHARE 8; `principalId` is left out for public.
+
+    `role` can stand for the bits, or beside them when it says the same, as in what GET answers.
+    """
 
     principal_type: PrincipalType
     principal_id: Text | None = None
-    perm_bits: Annotated[int, Field(ge=1, le=15)]
+    perm_bits: Annotated[int, Field(ge=1, le=15)] | None = None
+    role: Literal["viewer", "editor", "owner"] | None = None
     expired_at: AwareDatetime | None = None
 
 

@@ -112,6 +112,11 @@ def wanted_in(request: web.Request) -> Wanted:
     )
 
 
+def reason_in(request: web.Request) -> str | None:
+    """The reason of `DELETE ...?reason=`, which has no body to say it in. Raises BadRequest, 422."""
+    return _query(request, frozenset({"reason"})).get("reason")
+
+
 def _query(request: web.Request, names: frozenset[str]) -> dict[str, str]:
     raw = request.rel_url.raw_query_string
     if _BROKEN_ESCAPE.search(raw) or not _is_utf8(raw):

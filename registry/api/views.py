@@ -28,7 +28,8 @@ from registry.entries import Server, Tool
 from registry.keys import MadeKey
 from registry.mirroring import MirrorStatus
 from registry.mirrors import MirrorReport
-from registry.model import ALL_TOOLS, EDITOR, OWNER, VIEWER, AccessEntry, ApiKey, ServerPolicy
+from registry.model import ALL_TOOLS, AccessEntry, ApiKey, ServerPolicy
+from registry.permissions import ROLES
 from registry.rows import Activity
 
 
@@ -85,7 +86,7 @@ def _tool_function(tool: Tool, server_name: str) -> tuple[str, ToolFunction]:
     return name, ToolFunction(function=function, mcp_tool_name=tool.name)
 
 
-_ROLES = {VIEWER: "viewer", EDITOR: "editor", OWNER: "owner"}
+_ROLES = {bits: role for role, bits in ROLES.items()}
 
 
 def permissions(entries: Sequence[AccessEntry]) -> PermissionList:
@@ -144,7 +145,12 @@ def activity(row: Activity) -> ActivityRow:
 
 
 def _camel(value: Any) -> Any:
-    return {camel(name): item for name, item in value.items()} if isinstance(value, dict) else value
+    """The names of what was recorded, those of listed entries too; within anything else, names are its own."""
+    if isinstance(value, list):
+        return [_camel(item) for item in value]
+    if isinstance(value, dict):
+        return {camel(name): _camel(item) if isinstance(item, list) else item for name, item in value.items()}
+    return value
 
 
 def search_answer(answer: Answer, public_url: str) -> SearchAnswer:

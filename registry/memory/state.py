@@ -7,9 +7,8 @@ from registry.downstreams import TAKEN, normal_form
 from registry.entries import Server
 from registry.errors import Conflict
 from registry.model import AccessEntry, ApiKey, Asked, Facts, Switch
+from registry.paths import SHARED_PATH
 from registry.rows import Activity
-
-_SHARED_PATH = "two servers are stored under this path"
 
 
 @dataclass(slots=True)
@@ -32,7 +31,7 @@ class State:
             return self.servers.get(ref or "")
         found = [server for server in self.servers.values() if server.path == ref]
         if len(found) > 1:
-            return replace(found[0], policy=replace(found[0].policy, fault=_SHARED_PATH))
+            return replace(found[0], policy=replace(found[0].policy, fault=SHARED_PATH))
         return found[0] if found else None
 
     def check_url(self, url: str, but: str = "") -> None:

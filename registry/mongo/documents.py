@@ -19,7 +19,7 @@ from registry.mongo import stored_settings
 from registry.mongo.client import as_utc
 from registry.mongo.stored_settings import CREDENTIALS, SETTINGS
 from registry.mongo.values import Doc, whole_number
-from registry.paths import path_fault
+from registry.paths import SHARED_PATH, path_fault
 
 DISABLED = "registryDisabledTools"
 RETIRED = "registryRetiredDisabledTools"
@@ -32,7 +32,6 @@ CAPABILITIES = "registryCapabilities"
 REFRESHED_AT = "registryRefreshedAt"
 REFRESH_ERROR = "registryRefreshError"
 RESOURCE_TYPE = "mcpServer"
-SHARED_PATH = "two servers are stored under this path"
 
 POLICY_FIELDS = {
     "path": 1,

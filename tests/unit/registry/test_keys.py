@@ -213,7 +213,7 @@ async def test_a_lost_admin_key_is_replaced_by_another_and_no_key_is_touched(pla
 async def test_the_last_usable_admin_key_cannot_be_disabled(plane: ControlPlane) -> None:
     root = await plane.caller("root", *Scope)
     own = await plane.keys.own(root)
-    with pytest.raises(Conflict, match="the last usable key .* reset-admin"):
+    with pytest.raises(Conflict, match=r"the last usable key .* reset-admin"):
         await plane.keys.set_enabled(root, own.id, enabled=False)
     other = await plane.keys.create(root, NewKey("other", scopes=("manage", "admin")))
     await plane.keys.set_enabled(root, own.id, enabled=False)

@@ -64,8 +64,8 @@ async def test_what_is_set_already_changes_nothing(plane: ControlPlane) -> None:
 @pytest.mark.parametrize(
     ("entries", "sentence"),
     [
-        ([user("ann"), user("bob", Permission.EDIT)], "without VIEW"),
-        ([user("ann"), user("ann", VIEWER)], "the same principal"),
+        ([user("ann"), user("bob", Permission.EDIT)], "permissions.1: an entry without VIEW"),
+        ([user("ann"), user("ann", VIEWER)], "permissions.1: .* the same principal"),
         ([user("ann"), user("")], "public has no id"),
         ([user("ann"), replace(PUBLIC, principal_id="x")], "public has no id"),
         ([user(str(number)) for number in range(1_001)], "at most 1000"),
@@ -123,11 +123,25 @@ async def test_a_deleted_server_is_gone_with_its_entries_and_its_path_is_free(pl
     assert (plane.store.state.server("/lab"), plane.store.state.entries) == (None, [])
     row = plane.store.state.activity[-1]
     assert (row.action, row.server_id, row.actor, row.reason) == (Action.SERVER_DELETED, server.id, "ann", "not needed")
-    assert row.before == {"name": server.name, "path": "/lab", "type": "streamable-http"}
+    ann_was = {"principal_type": "user", "principal_id": "ann", "perm_bits": 15, "expired_at": None}
+    assert (row.before["path"], row.before["permissions"]) == ("/lab", [ann_was])
     again = await plane.server("/lab", tools=["a"], owner="bob")
     assert again.id != server.id
     with pytest.raises(NotFound):
         await plane.servers.get(ann, "/lab")
+
+
+async def test_of_two_servers_under_one_path_the_one_that_is_meant_is_named_by_its_id(plane: ControlPlane) -> None:
+    ann = await plane.caller("ann", *MANAGE)
+    other = await plane.server("/other", owner="ann")
+    plane.store.state.servers[other.id] = replace(other, path="/lab")
+    with pytest.raises(Conflict, match="by its id"):
+        await plane.servers.delete(ann, "/lab")
+    with pytest.raises(Conflict, match="by its id"):
+        await plane.permissions.replace(ann, "/lab", [user("ann")])
+    await plane.permissions.replace(ann, other.id, [user("ann")])
+    await plane.servers.delete(ann, other.id)
+    assert [server.path for server in plane.store.state.servers.values()] == ["/lab"]
 
 
 async def test_deleting_takes_the_bit(plane: ControlPlane) -> None:
