@@ -156,7 +156,7 @@ def _services(
     fresh, ledger = authority.fresh, authority.ledger
     return Services(
         servers=Servers(ledger, store.servers, fresh, refresher, terms),
-        editor=Editor(ledger, refresher, terms),
+        editor=Editor(ledger, fresh, refresher, terms),
         tools=Tools(ledger),
         permissions=Permissions(ledger, store.access, fresh),
         keys=Keys(ledger, store.keys, fresh),

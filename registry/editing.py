@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from registry import access
-from registry.callers import Caller, check_seen, signed, with_right, with_scope
+from registry.callers import Caller, check_seen, signed, with_right
 from registry.entries import Server, ServerEdit
 from registry.errors import Forbidden, Invalid, NotFound
+from registry.freshness import FactSource
 from registry.model import Facts, Scope, ServerPolicy
 from registry.paths import path_fault
 from registry.ports import Ledger, Transaction
@@ -27,8 +28,9 @@ _TREATMENT = frozenset({"enabled", "trusted", "passing"})
 class Editor:
     """Edits servers. Raises Unauthenticated, Forbidden, NotFound and StoreUnavailable."""
 
-    def __init__(self, ledger: Ledger, refresher: Refresher, terms: Terms) -> None:
+    def __init__(self, ledger: Ledger, facts: FactSource, refresher: Refresher, terms: Terms) -> None:
         self._ledger = ledger
+        self._facts = facts
         self._refresher = refresher
         self._terms = terms
 
@@ -56,6 +58,7 @@ class Editor:
             Conflict: the path is taken.
             PreconditionFailed: the policy is none of `seen`.
         """
+        self._entitled(await self._facts.facts(caller.asks(ref)), edit.given())  # who may not is told nothing of names
         await self._check(edit)
 
         async def work(tx: Transaction) -> tuple[Server, Cause | None]:
@@ -87,18 +90,17 @@ class Editor:
             await check_url(edit.url, self._terms)
 
     def _entitled(self, facts: Facts, given: Collection[str]) -> ServerPolicy:
-        _, policy = with_right(facts, access.may_view, Scope.MANAGE, Scope.ADMIN)
         if not _TEXTS.isdisjoint(given):
             with_right(facts, access.may_edit, Scope.MANAGE)
         if not _TREATMENT.isdisjoint(given):
             with_right(facts, access.may_share, Scope.MANAGE)
         if not _ADDRESS.isdisjoint(given):
-            with_scope(facts, self._terms.scope, Scope.ADMIN)
+            with_right(facts, access.may_view, self._terms.scope, Scope.ADMIN)
             if not access.may_move(facts, self._terms.scope):
                 raise Forbidden("the permission for this is missing on this server", required_permission="EDIT")
         if "credentials" in given:
-            with_scope(facts, Scope.ADMIN)  # variables of the environment are the operator's
-        return policy
+            with_right(facts, access.may_view, Scope.ADMIN)  # variables of the environment are the operator's
+        return with_right(facts, access.may_view, Scope.MANAGE, Scope.ADMIN)[1]
 
 
 def _as_is(server: Server, edit: ServerEdit) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Keys:
 
         async def work(tx: Transaction) -> ApiKey:
             facts = await tx.facts(caller.asks())
-            own = with_scope(facts, Scope.MANAGE, Scope.ADMIN)
+            own = with_scope(facts, *_scopes_for(new))
             key = replace(
                 _key_like(own, new, facts.now),
                 id=key_id,
@@ -178,10 +178,13 @@ def known_scopes(names: Sequence[str]) -> frozenset[Scope]:
     return frozenset(map(Scope, names)) or DEFAULT_SCOPES
 
 
+def _scopes_for(new: NewKey) -> tuple[Scope, ...]:
+    """Of which one is needed: only `admin` says for whom a key acts."""
+    says_for_whom = (new.user, new.groups, new.roles) != (None, None, None)
+    return (Scope.ADMIN,) if says_for_whom else (Scope.MANAGE, Scope.ADMIN)
+
+
 def _key_like(own: ApiKey, new: NewKey, now: datetime) -> ApiKey:
-    acts_for = (new.user, new.groups, new.roles)
-    if acts_for != (None, None, None) and Scope.ADMIN not in own.scopes:
-        raise Forbidden("only 'admin' says for whom a key acts", required_scope=Scope.ADMIN)
     if new.expires_at is not None and new.expires_at <= now:
         raise Invalid("the key would have expired already", field="expires_at")
     return replace(

@@ -49,16 +49,14 @@ class Servers:
             Invalid: the path, url or type cannot be used, or no downstream may be there; names the field.
             Conflict: the path or the downstream is taken.
         """
-        self._registrant(await self._freshness.facts(caller.asks()))
+        self._registrant(await self._freshness.facts(caller.asks()), new)
         check(new)
         await check_url(new.url, self._terms)
         check_credentials(dict(new.credentials), self._terms)
 
         async def work(tx: Transaction) -> tuple[str, str]:
             facts = await tx.facts(caller.asks())
-            key = self._registrant(facts)
-            if new.credentials or new.allows_duplicate:
-                with_scope(facts, Scope.ADMIN)  # the environment is the operator's, and a second way in is too
+            key = self._registrant(facts, new)
             server = await tx.add_server(new)
             await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, key.user, OWNER))
             start = signed(caller, facts, Action.SERVER_CREATED)
@@ -68,8 +66,10 @@ class Servers:
         server_id, actor = await self._ledger.change(work)
         return await self._refresher.refresh(server_id, Cause(actor, caller.request_id))
 
-    def _registrant(self, facts: Facts) -> ApiKey:
+    def _registrant(self, facts: Facts, new: NewServer) -> ApiKey:
         key = authenticated(facts)
+        if new.credentials or new.allows_duplicate:
+            with_scope(facts, Scope.ADMIN)  # the environment is the operator's, and a second way in is too
         if not access.may_register(facts, self._terms.scope):
             raise Forbidden("the key may not register servers", required_scope=self._terms.scope)
         if not key.user:

@@ -72,14 +72,15 @@ class CountedReads:
 class ControlPlane:
     """Every use case on one store."""
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Terms | None = None) -> None:
+        terms = Terms() if terms is None else terms
         self.store = MemoryStore()
         self.source = CatalogueTwin()
         self.reads = CountedReads(self.store.policies)
         self.freshness = freshness = Freshness(self.reads)
         self.refresher = Refresher(self.store.ledger, self.source, self.store.servers)
-        self.servers = Servers(self.store.ledger, self.store.servers, freshness, self.refresher)
-        self.editor = Editor(self.store.ledger, self.refresher, Terms())
+        self.servers = Servers(self.store.ledger, self.store.servers, freshness, self.refresher, terms)
+        self.editor = Editor(self.store.ledger, freshness, self.refresher, terms)
         self.tools = Tools(self.store.ledger)
         self.permissions = Permissions(self.store.ledger, self.store.access, freshness)
         self.keys = Keys(self.store.ledger, self.store.keys, freshness)

@@ -28,7 +28,7 @@ async def plane() -> ControlPlane:
     made = ControlPlane()
     made.source.lists("a", "b")
     terms = Terms(variables=("SLUICEGATE_CREDENTIAL_A",))
-    made.editor = Editor(made.store.ledger, made.refresher, terms)
+    made.editor = Editor(made.store.ledger, made.freshness, made.refresher, terms)
     await made.server("/lab", tools=["a"], owner="ann")
     return made
 
@@ -140,7 +140,7 @@ async def test_each_field_asks_for_its_own_right(
 
 
 async def test_who_may_register_may_move_where_the_operator_says_so(plane: ControlPlane) -> None:
-    plane.editor = Editor(plane.store.ledger, plane.refresher, Terms(Scope.MANAGE))
+    plane.editor = Editor(plane.store.ledger, plane.freshness, plane.refresher, Terms(Scope.MANAGE))
     assert (await plane.editor.edit(await plane.caller("ann", Scope.MANAGE), "/lab", ADDRESS)).path == "/new"
 
 
@@ -168,10 +168,26 @@ async def test_a_value_that_cannot_be_used_names_its_field(plane: ControlPlane, 
     terms = Terms(
         destinations=Destinations(Egress(deny=Entries.of(["denied.example"]))), own=frozenset({("localhost", 8470)})
     )
-    plane.editor = Editor(plane.store.ledger, plane.refresher, terms)
+    plane.editor = Editor(plane.store.ledger, plane.freshness, plane.refresher, terms)
     with pytest.raises(Invalid) as refused:
-        await plane.editor.edit(await plane.caller("root", *Scope), "/lab", edit)
+        await plane.editor.edit(await plane.caller("ann", *Scope), "/lab", edit)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("edit", [ServerEdit(url="http://sluicegate.invalid/"), CREDENTIALS])
+async def test_who_may_not_change_it_learns_nothing_of_names_and_variables(
+    plane: ControlPlane, edit: ServerEdit
+) -> None:
+    class Unasked(Destinations):
+        async def fault(self, url: str) -> str | None:
+            raise AssertionError(f"{url} was looked up")
+
+    plane.editor = Editor(plane.store.ledger, plane.freshness, plane.refresher, Terms(destinations=Unasked()))
+    with pytest.raises(Unauthenticated):
+        await plane.editor.edit(caller_of(None), "/lab", edit)
+    with pytest.raises(Forbidden) as refused:
+        await plane.editor.edit(await plane.caller("ann", Scope.MANAGE), "/lab", edit)
+    assert refused.value.required_scope == Scope.ADMIN
 
 
 async def test_a_path_that_another_server_has_is_taken(plane: ControlPlane) -> None:
@@ -204,6 +220,6 @@ async def test_a_server_that_goes_during_the_change_is_not_there(plane: ControlP
     async def nothing(_ref: str) -> None:
         return None
 
-    editor = Editor(Gone(), plane.refresher, Terms())
+    editor = Editor(Gone(), plane.freshness, plane.refresher, Terms())
     with pytest.raises(NotFound):
         await editor.edit(await plane.caller("ann", Scope.MANAGE), "/lab", TEXTS)
