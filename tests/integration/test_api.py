@@ -1,5 +1,6 @@
 """The REST API over loopback: what each route answers, to whom, and every refusal."""
 
+import contextlib
 import io
 import zlib
 from collections.abc import AsyncIterator, Mapping
@@ -50,9 +51,9 @@ class Api:
         return await self.client.session.request(method, url, headers=headers, **options)
 
 
-@pytest.fixture
-async def api() -> AsyncIterator[Api]:
-    plane = ControlPlane()
+@contextlib.asynccontextmanager
+async def served(plane: ControlPlane) -> AsyncIterator[Api]:
+    """The API on these twins, while the context is open."""
     use_cases = Services(
         servers=plane.servers,
         editor=plane.editor,
@@ -68,6 +69,12 @@ async def api() -> AsyncIterator[Api]:
     root.add_subapp("/api/v1", application(use_cases))
     async with TestClient(TestServer(root)) as client:
         yield Api(client, plane, use_cases)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    async with served(ControlPlane()) as served_api:
+        yield served_api
 
 
 async def test_the_story_of_a_server_from_registration_to_a_switch(api: Api) -> None:
