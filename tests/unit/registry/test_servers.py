@@ -1,20 +1,28 @@
 """Registering, listing, showing and refreshing servers."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from registry import shown
 from registry.downstreams import url_fault
 from registry.entries import NewServer, ServerType
 from registry.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
-from registry.model import OWNER, VIEWER, Permission, Scope
+from registry.keys import NewKey, ToolsOf
+from registry.model import OWNER, VIEWER, AccessEntry, Grant, Permission, PrincipalType, Scope
+from registry.ports import Transaction
 from registry.refresh import Refresher
 from registry.rows import Action
 from registry.servers import Servers
 from registry.terms import Terms
 from tests.control_plane import ControlPlane, caller_of
+from tests.waiting import until
 
 NEW = NewServer("demo", "/demo", "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP, "Demo", "A demo.")
+CREDENTIALS = (("Authorization", "Bearer ${SLUICEGATE_CREDENTIAL_A}"),)
+OWNING = (Scope.READ, Scope.MANAGE)
 
 
 @pytest.fixture
@@ -181,3 +189,90 @@ async def test_refreshing_takes_manage_and_edit(
     with pytest.raises(Forbidden):
         await plane.servers.refresh(bob, server.id)
     assert plane.source.asked == []
+
+
+@pytest.mark.parametrize("more", [{"credentials": CREDENTIALS}, {"allows_duplicate": True}])
+async def test_credentials_and_a_second_way_in_take_admin_whatever_the_operator_says(more: dict[str, Any]) -> None:
+    plane = ControlPlane(Terms(Scope.MANAGE, variables=("SLUICEGATE_CREDENTIAL_A",)))
+    with pytest.raises(Forbidden) as refused:
+        await plane.servers.create(await plane.caller("ann", Scope.MANAGE), replace(NEW, **more))
+    assert refused.value.required_scope == Scope.ADMIN
+    await plane.servers.create(await plane.caller("root", Scope.ADMIN), replace(NEW, **more))
+    assert (await plane.rows())[0].after.get("allows_duplicate", False) is ("allows_duplicate" in more)
+
+
+async def test_a_deleted_server_is_gone_with_its_entries_and_its_path_is_free(plane: ControlPlane) -> None:
+    ann = await plane.caller("ann", *OWNING)
+    server = await plane.server(tools=["a"])
+    await plane.servers.delete(ann, "/demo", "not needed")
+    with pytest.raises(NotFound):
+        await plane.servers.get(ann, server.id)
+    assert (plane.store.state.servers, plane.store.state.entries) == ({}, [])
+    [row] = await plane.rows()
+    assert (row.action, row.server_id, row.actor, row.reason) == (Action.SERVER_DELETED, server.id, "ann", "not needed")
+    ann_was = AccessEntry(server.id, PrincipalType.USER, "ann", OWNER)
+    assert (row.before, row.after) == (shown.of_removed(server, [ann_was]), None)
+    again = await plane.server(tools=["a"], owner="bob")
+    assert again.id != server.id
+    with pytest.raises(NotFound):
+        await plane.servers.get(ann, "/demo")
+
+
+async def test_a_key_that_was_granted_a_deleted_server_reaches_nothing_of_its_successor(plane: ControlPlane) -> None:
+    ann = await plane.caller("ann", *OWNING)
+    await plane.server(tools=["a"])
+    grant = ToolsOf("/demo", frozenset({"a"}))
+    agent = await plane.keys.create(ann, NewKey("agent", scopes=("read",), tools=(grant,)))
+    await plane.servers.delete(ann, "/demo")
+    assert await plane.keys.own(caller_of(agent.secret)) == agent.key
+    again = await plane.server(tools=["a"])
+    assert again.id not in {one.server_id for one in agent.key.tools if isinstance(one, Grant)}
+
+
+async def test_deleting_takes_the_bit(plane: ControlPlane) -> None:
+    server = await plane.server()
+    await plane.share(server, "bob", OWNER & ~Permission.DELETE)
+    with pytest.raises(Forbidden) as refused:
+        await plane.servers.delete(await plane.caller("bob", *OWNING), "/demo")
+    assert refused.value.required_permission == "DELETE"
+
+
+async def test_of_two_servers_under_one_path_none_is_deleted_by_it(plane: ControlPlane) -> None:
+    ann = await plane.caller("ann", *OWNING)
+    one, other = await plane.server("/demo"), await plane.server("/other")
+    plane.store.state.servers[other.id] = replace(other, path="/demo")
+    with pytest.raises(Conflict, match="by its id"):
+        await plane.servers.delete(ann, "/demo")
+    await plane.servers.delete(ann, other.id)
+    assert set(plane.store.state.servers) == {one.id}
+
+
+async def test_search_forgets_a_server_that_was_deleted(plane: ControlPlane) -> None:
+    ann = await plane.caller("ann", Scope.MCP, *OWNING)
+    await plane.server(tools=["a"])
+    async with plane.indexed():
+        assert plane.catalogue.ids()
+        await plane.servers.delete(ann, "/demo")
+        await until(lambda: not plane.catalogue.ids() and not plane.index._entries)
+
+
+async def test_a_server_that_goes_meanwhile_is_not_found(plane: ControlPlane) -> None:
+    class Gone:
+        """A ledger, and a store, in which the server is there for the decision alone."""
+
+        async def change(self, work: Any) -> Any:
+            async def seen(tx: Transaction) -> Any:
+                return await work(SimpleNamespace(facts=tx.facts, server=self.by_ref))
+
+            return await plane.store.ledger.change(seen)
+
+        async def by_ref(self, _ref: str) -> None:
+            return None
+
+    ann = await plane.caller("ann", *OWNING)
+    await plane.server()
+    gone: Any = Gone()
+    servers = Servers(gone, gone, plane.freshness, plane.refresher)
+    for late in (servers.get(ann, "/demo"), servers.delete(ann, "/demo")):
+        with pytest.raises(NotFound):
+            await late
