@@ -19,8 +19,15 @@ from registry.mongo.provision import set_root_password
 
 USER = "sluicegate"
 
+_PASSWORD = "store.password"  # noqa: S105  a file's name
+
 _LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 """Its log line once it accepts connections; it names the free port that it took."""
+
+
+def is_kept_in(data_dir: Path) -> bool:
+    """True when an earlier start has made a store in this folder."""
+    return (data_dir / _PASSWORD).is_file()
 
 
 class EmbeddedStore:
@@ -69,7 +76,7 @@ class EmbeddedStore:
 
     @property
     def _password_file(self) -> Path:
-        return self._folder / "store.password"
+        return self._folder / _PASSWORD
 
     async def _provision(self) -> str:
         password = secrets.token_urlsafe(32)

@@ -70,7 +70,9 @@ def reset_admin_key(config: ConfigFile = None) -> None:
     Needs the settings of `serve`; with the embedded store of `up`, end the running Sluicegate first.
     """
     with _giving_up("The store failed"):
-        typer.echo(reset_admin(config))
+        made = reset_admin(config)
+        typer.echo("A new admin key, shown this once:", err=True)
+        typer.echo(made)
 
 
 @cli.command()

@@ -8,8 +8,9 @@ import contextlib
 from pathlib import Path
 
 from config import logs
-from config.embedded import EmbeddedStore
+from config.embedded import EmbeddedStore, is_kept_in
 from config.environment import load
+from config.errors import StartFailed
 from config.opening import opened
 from config.settings import Settings
 from registry.freshness import Freshness
@@ -25,9 +26,17 @@ def reset_admin(config: Path | None) -> str:
 
 async def _made(settings: Settings) -> str:
     async with contextlib.AsyncExitStack() as stack:
-        url = settings.mongodb_url.get_secret_value() if settings.mongodb_url else None
-        if url is None:
-            url = await (await stack.enter_async_context(EmbeddedStore(settings.data_dir))).start()
+        url = settings.mongodb_url.get_secret_value() if settings.mongodb_url else await _embedded(stack, settings)
         store = await stack.enter_async_context(opened(url, settings.policy_timeout_s))
         freshness = Freshness(store.policies, timeout_s=settings.policy_timeout_s)
         return await Keys(store.ledger, store.keys, freshness).reset_admin()
+
+
+async def _embedded(stack: contextlib.AsyncExitStack, settings: Settings) -> str:
+    """The store of `up`, which must be there: a key in a new one would open nothing."""
+    if not is_kept_in(settings.data_dir):
+        raise StartFailed(
+            f"There is no store in {settings.data_dir}; set SLUICEGATE_MONGODB_URL as for `serve`, or "
+            "SLUICEGATE_DATA_DIR as for `up`."
+        )
+    return await (await stack.enter_async_context(EmbeddedStore(settings.data_dir))).start()
