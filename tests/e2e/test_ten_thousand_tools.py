@@ -45,7 +45,7 @@ class _registration:  # noqa: N801  reads as a function where it is used
 
     async def __call__(self, tx: Transaction) -> Server:
         path = f"/server{self.number}"
-        server = await tx.add_server(NewServer(path[1:], path, "http://127.0.0.1:9/mcp", ServerType.STREAMABLE_HTTP))
+        server = await tx.add_server(NewServer(path[1:], path, f"http://127.0.0.1:9{path}", ServerType.STREAMABLE_HTTP))
         await tx.add_entry(AccessEntry(server.id, PrincipalType.USER, "ann", OWNER))
         chance = random.Random(self.number)
         return await tx.save_snapshot(server.id, Snapshot(tuple(_tool(chance) for _ in range(TOOLS))))
@@ -95,9 +95,11 @@ async def test_they_are_searchable_soon_after_a_start_and_fast(
     need("semantic", present=_has_model())
     secret = new_key()
     store = MongoStore(database_url, timeout_s=10)
-    await store.prepare()
-    servers = await stored(store, secret)
-    await store.close()
+    try:
+        await store.prepare()
+        servers = await stored(store, secret)
+    finally:
+        await store.close()
     kept_vectors(servers, tmp_path / "vectors.sqlite")
     own = {"mongodb_url": database_url, "data_dir": tmp_path, "embeddings": embeddings}
     async with (
