@@ -250,7 +250,7 @@ def _mount_gateway(
     methods = Methods(
         Identity(importlib.metadata.version("sluicegate")),
         Discoverer(bridges.DiscoveryFinder(discovery, settings.base_url)),
-        Executor(policies, bridges.DownstreamCaller(caller)),
+        Executor(policies, bridges.DownstreamCaller(caller), limits.refusal_style),
         list_ttl_ms=settings.list_ttl_ms,
     )
     Gateway(policies, methods, limits).mount(app)

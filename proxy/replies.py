@@ -9,10 +9,11 @@ whatever the reason.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from proxy import sentences
 from proxy.errors import ProxyError
 from proxy.jsonrpc import Body, Request
 from proxy.ports import Fields, RefusalStyle, Reply
@@ -83,47 +84,19 @@ def refused(body: Body, verdicts: Sequence[Permit | Refusal], style: RefusalStyl
 def _answers(body: Body, verdicts: Sequence[Permit | Refusal], style: RefusalStyle) -> Iterator[bytes]:
     for message, verdict in zip(body.messages, verdicts, strict=True):
         if isinstance(message, Request) and isinstance(verdict, Refusal):
-            yield _STYLES[style](message.id, verdict)
+            yield _refusal(message.id, verdict, style)
         elif isinstance(message, Request):
             yield error(message.id, INVALID_REQUEST, "batch refused")
 
 
-def _unknown(id_text: str, refusal: Refusal) -> bytes:
-    return error(id_text, INVALID_PARAMS, f"Unknown tool: {refusal.tool}")
+def _refusal(id_text: str, refusal: Refusal, style: RefusalStyle) -> bytes:
+    text = sentences.of_refusal(refusal, style)
+    if style is RefusalStyle.EXPLAIN:
+        return result(id_text, {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": True})
+    return error(id_text, _CODES[style], text)
 
 
-def _explained(id_text: str, refusal: Refusal) -> bytes:
-    text = _EXPLAINED[refusal.reason].format(tool=refusal.tool)
-    return result(id_text, {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": True})
-
-
-def _legacy(id_text: str, refusal: Refusal) -> bytes:
-    return error(id_text, SWITCHED_OFF, _LEGACY[refusal.reason].format(tool=refusal.tool))
-
-
-_STYLES: Mapping[RefusalStyle, Callable[[str, Refusal], bytes]] = {
-    RefusalStyle.UNKNOWN: _unknown,
-    RefusalStyle.EXPLAIN: _explained,
-    RefusalStyle.LEGACY: _legacy,
-}
-
-_EXPLAINED: Mapping[Reason, str] = {
-    Reason.TOOL_DISABLED: "Tool {tool} is disabled on this server by its owner.",
-    Reason.TOOL_SWITCHED_OFF: "Tool {tool} is switched off by the operator of this gateway.",
-    Reason.NOT_IN_KEY_TOOLS: "Tool {tool} is not among the tools that this API key may use.",
-    Reason.SCOPE_WRITE: "Tool {tool} may change something, which this API key may not: it lacks the 'write' scope.",
-    Reason.ARGUMENT_REFUSED: "Tool {tool} may not be used with these arguments.",
-}
-"""One sentence for a model. It is told of a tool that it named itself, so no name is given away."""
-
-_LEGACY: Mapping[Reason, str] = {
-    Reason.TOOL_DISABLED: "tool '{tool}' is switched off",
-    Reason.TOOL_SWITCHED_OFF: "tool '{tool}' is switched off",
-    Reason.NOT_IN_KEY_TOOLS: "API key may not use tool '{tool}'",
-    Reason.SCOPE_WRITE: "tool '{tool}' needs the 'write' scope",
-    Reason.ARGUMENT_REFUSED: "tool '{tool}' may not be used with these arguments",
-}
-"""The texts of older gateways."""
+_CODES: Mapping[RefusalStyle, int] = {RefusalStyle.UNKNOWN: INVALID_PARAMS, RefusalStyle.LEGACY: SWITCHED_OFF}
 
 
 def turned_away(refusal: Refusal, id_text: str | None = None) -> Reply:
@@ -155,7 +128,7 @@ def problem(status: int, summary: str, detail: str, code: str, required_scope: s
     return Reply(status, _JSON + _FIELDS_OF.get(status, ()), json.dumps(content).encode())
 
 
-NOT_FOUND = problem(404, "not found", "There is no such server, or this key may not see it.", Reason.NOT_VISIBLE)
+NOT_FOUND = problem(404, "not found", sentences.NO_SUCH_SERVER, Reason.NOT_VISIBLE)
 """The same for an address that can be no server's, for none registered, and for an invisible one."""
 
 MISDIRECTED = problem(421, "misdirected request", "This host name is not served here.", "host_refused")

@@ -11,15 +11,16 @@ from typing import Any
 
 import structlog
 
+from proxy import sentences
 from proxy.errors import OwnFailure, PolicyUnknown
 from proxy.gateway.answers import Json, error_result
 from proxy.gateway.asking import Asking
 from proxy.gateway.definitions import EXECUTE, OWN, BadArguments, ExecuteArguments, execute_arguments
 from proxy.gateway.revision import Era, era_of
 from proxy.jsonnumbers import plain
-from proxy.ports import Policies, ToolCaller
+from proxy.ports import Policies, RefusalStyle, ToolCaller
 from registry import access
-from registry.access import Permit, Reason, Refusal
+from registry.access import Permit, Refusal
 from registry.calls import CallError, CallResult, Progress, ToolCall
 from registry.model import Asked, Facts
 
@@ -31,20 +32,14 @@ URL_ELICITATION_REQUIRED = -32042
 _RETRY = ("inputResponses", "requestState")
 _OURS_IN_META = ("progressToken",)
 
-_ABOUT_SERVER: Mapping[Reason, str] = {
-    Reason.KEY_INVALID: "The API key is not valid any more.",
-    Reason.SCOPE_MCP: "The API key may not use tools any more.",
-    Reason.NOT_VISIBLE: "There is no such server, or this key may not see it.",
-    Reason.POLICY_UNREADABLE: "The policy of this server cannot be read, so nothing was run.",
-}
-
 
 class Executor:
-    """Runs tools of downstreams."""
+    """Runs tools of downstreams. `style` is how a refusal is worded; a result it is in every style."""
 
-    def __init__(self, policies: Policies, caller: ToolCaller) -> None:
+    def __init__(self, policies: Policies, caller: ToolCaller, style: RefusalStyle = RefusalStyle.UNKNOWN) -> None:
         self._policies = policies
         self._caller = caller
+        self._style = style
 
     async def run(self, asking: Asking, params: Mapping[str, Any], on_progress: Progress | None) -> Json | CallError:
         """One `tools/call` of `execute_tool`.
@@ -68,7 +63,7 @@ class Executor:
             return error_result(f"{EXECUTE} runs tools of servers, and {wanted.tool} is not one.")
         verdict = await self._decided(asking, wanted)
         if isinstance(verdict, Refusal):
-            return _refused(verdict)
+            return _refused(verdict, self._style)
         return await self._called(asking, verdict, _call(asking, verdict, wanted, beside), on_progress)
 
     async def _decided(self, asking: Asking, wanted: ExecuteArguments) -> Permit | Refusal:
@@ -96,9 +91,9 @@ class Executor:
         )
 
 
-def _refused(refusal: Refusal) -> Json:
+def _refused(refusal: Refusal, style: RefusalStyle) -> Json:
     log.info("call.refused", reason=refusal.reason.value, tool=refusal.tool)
-    return error_result(_ABOUT_SERVER.get(refusal.reason, f"Unknown tool: {refusal.tool}"))
+    return error_result(sentences.of_refusal(refusal, style))
 
 
 def _call(asking: Asking, permit: Permit, wanted: ExecuteArguments, beside: Mapping[str, Any]) -> ToolCall:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy import errors, replies
+from proxy import errors, replies, sentences
 from proxy.jsonrpc import Body, Message, Notification, Request, Response
 from proxy.ports import RefusalStyle, Reply
 from registry import access
@@ -61,12 +61,17 @@ def test_the_id_is_repeated_as_it_was_spelled(id_text: str) -> None:
     assert body.startswith(f'{{"jsonrpc":"2.0","id":{id_text},"error":'.encode())
 
 
-@pytest.mark.parametrize("tool", ["dañger", 'a"b\\c', "a\nb", "\ud800", "\U0001f600", ""])
-def test_a_name_of_any_code_points_leaves_as_ascii(tool: str) -> None:
-    body = replies.refused(_single(CALL), [Refusal(Reason.TOOL_DISABLED, tool)]).body
+@pytest.mark.parametrize("style", RefusalStyle)
+@pytest.mark.parametrize("tool", ["dañger", 'a"b\\c', "a\nb", "\ud800", "\U0001f600", "", "{tool}", "%s"])
+def test_a_name_of_any_code_points_leaves_as_ascii(tool: str, style: RefusalStyle) -> None:
+    refusal = Refusal(Reason.TOOL_DISABLED, tool)
+    reply = replies.refused(_single(CALL), [refusal], style)
 
-    assert body.isascii()
-    assert json.loads(body)["error"]["message"] == f"Unknown tool: {tool}"
+    assert reply.body.isascii()
+    content = _content(reply)
+    said = content["error"]["message"] if "error" in content else content["result"]["content"][0]["text"]
+    assert said == sentences.of_refusal(refusal, style)
+    assert tool in said
 
 
 def test_a_refused_notification_is_dropped_with_202() -> None:
@@ -87,37 +92,28 @@ def test_a_batch_is_refused_whole_with_one_error_for_each_id() -> None:
     assert reply == Reply(200, (JSON_TYPE,), body, (OFF,))
 
 
-EXPLAINED = {
-    Reason.TOOL_DISABLED: "Tool d{0}ang is disabled on this server by its owner.",
-    Reason.TOOL_SWITCHED_OFF: "Tool d{0}ang is switched off by the operator of this gateway.",
-    Reason.NOT_IN_KEY_TOOLS: "Tool d{0}ang is not among the tools that this API key may use.",
-    Reason.SCOPE_WRITE: "Tool d{0}ang may change something, which this API key may not: it lacks the 'write' scope.",
-    Reason.ARGUMENT_REFUSED: "Tool d{0}ang may not be used with these arguments.",
-}
-LEGACY = {
-    Reason.TOOL_DISABLED: "tool 'd{0}ang' is switched off",
-    Reason.TOOL_SWITCHED_OFF: "tool 'd{0}ang' is switched off",
-    Reason.NOT_IN_KEY_TOOLS: "API key may not use tool 'd{0}ang'",
-    Reason.SCOPE_WRITE: "tool 'd{0}ang' needs the 'write' scope",
-    Reason.ARGUMENT_REFUSED: "tool 'd{0}ang' may not be used with these arguments",
-}
+def test_an_explained_refusal_is_a_result_with_one_sentence() -> None:
+    reply = replies.refused(_single(CALL), [OFF], RefusalStyle.EXPLAIN)
 
-
-@pytest.mark.parametrize("reason", EXPLAINED)
-def test_an_explained_refusal_is_a_result_with_one_sentence(reason: Reason) -> None:
-    reply = replies.refused(_single(CALL), [Refusal(reason, "d{0}ang")], RefusalStyle.EXPLAIN)
-
-    text = {"type": "text", "text": EXPLAINED[reason]}
+    text = {"type": "text", "text": "Tool danger is disabled on this server by its owner."}
     result = {"resultType": "complete", "content": [text], "isError": True}
     assert (reply.status, _content(reply)) == (200, {"jsonrpc": "2.0", "id": 7, "result": result})
 
 
-@pytest.mark.parametrize("reason", LEGACY)
-def test_a_legacy_refusal_has_the_code_and_text_of_older_gateways(reason: Reason) -> None:
-    reply = replies.refused(_single(CALL), [Refusal(reason, "d{0}ang")], RefusalStyle.LEGACY)
+def test_a_legacy_refusal_has_the_code_of_older_gateways() -> None:
+    reply = replies.refused(_single(CALL), [OFF], RefusalStyle.LEGACY)
 
-    error = {"code": -32003, "message": LEGACY[reason]}
+    error = {"code": -32003, "message": "tool 'danger' is switched off"}
     assert (reply.status, _content(reply)) == (200, {"jsonrpc": "2.0", "id": 7, "error": error})
+
+
+@pytest.mark.parametrize("style", RefusalStyle)
+def test_a_notification_is_dropped_and_an_id_repeated_as_spelled_in_every_style(style: RefusalStyle) -> None:
+    notification = Notification("tools/call", {"name": "danger"})
+    request = Request(r'"\u0061\ud800"', "tools/call", {"name": "danger"})
+
+    assert replies.refused(_single(notification), [OFF], style) == Reply(202, (), b"", (OFF,))
+    assert replies.refused(_single(request), [OFF], style).body.startswith(rb'{"jsonrpc":"2.0","id":"\u0061\ud800",')
 
 
 @pytest.mark.parametrize("style", RefusalStyle)

@@ -11,6 +11,7 @@ from proxy.gateway.asking import Asking
 from proxy.gateway.definitions import OWN
 from proxy.gateway.execute import Executor
 from proxy.jsontext import Number
+from proxy.ports import RefusalStyle
 from registry.access import Permit
 from registry.calls import CallError, CallResult, Progress, ToolCall
 from registry.credentials import key_hash
@@ -192,6 +193,22 @@ async def test_a_refused_tool_is_unknown_whatever_the_reason_and_is_not_called(k
 
     assert error_text(await result_of(caller, known=known)) == "Unknown tool: t"
     assert caller.calls == []
+
+
+@pytest.mark.parametrize(
+    ("style", "said"),
+    [
+        (RefusalStyle.UNKNOWN, "Unknown tool: t"),
+        (RefusalStyle.EXPLAIN, "Tool t is disabled on this server by its owner."),
+        (RefusalStyle.LEGACY, "tool 't' is switched off"),
+    ],
+)
+async def test_a_refusal_is_worded_in_the_style_of_the_setting(style: RefusalStyle, said: str) -> None:
+    policies = KnownPolicies(facts(server=policy(disabled_tools=frozenset({"t"}))))
+    result = await Executor(policies, ScriptedCaller(), style).run(asking(), params(), None)
+
+    assert isinstance(result, Mapping)
+    assert error_text(result) == said
 
 
 @pytest.mark.parametrize(
