@@ -15,15 +15,15 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proxy import headers, jsonrpc, policy, replies, returned, sse, tools
+from proxy import headers, identity, jsonrpc, policy, replies, returned, sse, tools
 from proxy.edits import Edit, apply
 from proxy.errors import BadFields, ClientFault, DownstreamUnusable, InvalidRequest, ProxyError
+from proxy.held import Held
 from proxy.jsonrpc import Body, Message, Notification, Request
 from proxy.locations import Place
 from proxy.paths import PREFIX
 from proxy.ports import DataPlaneSettings, Fields, Forward, Reply
 from proxy.sse import Event
-from proxy.tools import ToolLists
 from registry import access
 from registry.access import Permit, Refusal
 from registry.credentials import holds_key
@@ -75,31 +75,6 @@ class ResponseHead:
     mode: Mode
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A tool list that waits for facts younger than itself. Nothing after it may leave before it."""
-
-    _lists: ToolLists
-    _with_edits: Callable[[Sequence[Edit]], bytes]
-    _ttl_ms: int
-
-    def release(self, facts: Facts) -> bytes | Refusal:
-        """The bytes to send: what came in, less what this caller may not use.
-
-        Args:
-            facts: from a read that began after the list arrived.
-
-        Returns:
-            A refusal when the caller may not reach the server any more: then the list must not leave at all.
-        """
-        entered = access.use_server(facts)
-        if isinstance(entered, Refusal):
-            return entered
-        is_private = facts.key is not None and not facts.key.is_anonymous
-        edits = self._lists.edits(access.usable(facts), ttl_ms=self._ttl_ms, is_private=is_private)
-        return self._with_edits(edits)
-
-
 class Exchange:
     """One request and its response; see the module for its states."""
 
@@ -110,6 +85,7 @@ class Exchange:
         self._passing = facts.server.passing if facts.server else Passing()
         self._state = _State.REQUEST
         self._id: str | None = None
+        self._forwarded: Fields = ()
         self._may_bring_list = head.method == "GET"  # a resumed stream may replay a list that another process asked for
         self._is_subscription = head.method == "GET"
         self._mode = Mode.STREAM
@@ -164,6 +140,7 @@ class Exchange:
         fields = headers.forwarded_fields(
             self._head.fields, self._head.key, via, passes_cookies=self._passing.passes_cookies
         )
+        self._forwarded = fields
         return Forward(permits, self._head.method, self._head.query, fields, body)
 
     @property
@@ -249,7 +226,10 @@ class Exchange:
             lists = tools.find_lists(data)
         except tools.UnreadableList as exc:
             raise DownstreamUnusable(f"a tool list of the downstream cannot be read: {exc}") from exc
-        return None if lists is None else Held(lists, with_edits, self._list_ttl_ms)
+        if lists is None:
+            return None
+        tells_who = identity.may_tell_who(self._head.query, self._forwarded)
+        return Held(lists, with_edits, self._list_ttl_ms, tells_who)
 
     @property
     def _list_ttl_ms(self) -> int:

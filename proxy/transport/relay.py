@@ -19,8 +19,9 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11
 
 from proxy.errors import DownstreamTimeout, ProxyError
-from proxy.exchange import Exchange, Held, Mode, ResponseHead
+from proxy.exchange import Exchange, Mode, ResponseHead
 from proxy.headers import values
+from proxy.held import Held
 from proxy.ports import DownstreamAnswer, Meter
 from proxy.transport.about import About
 from proxy.transport.answer import authored, streamed, whole

@@ -51,6 +51,17 @@ async def test_the_entries_of_one_server_are_replaced_and_those_of_others_stay(s
     assert same(await store.ledger.change(within), wanted(server.id)[:1])
 
 
+@pytest.mark.parametrize("key_hash", [None, "0" * 64])
+async def test_a_read_without_a_known_key_has_the_entries_for_the_public(store: Store, key_hash: str | None) -> None:
+    server = await registered(store)
+    await replace_all(store, server.id, wanted(server.id))
+
+    for ref in ("/lab", server.id):
+        facts = (await store.policies.read(frozenset({asked := Asked(key_hash, ref)})))[asked]
+        public = [entry for entry in facts.entries if entry.principal_type is PrincipalType.PUBLIC]
+        assert (facts.key, public) == (None, [AccessEntry(server.id, PrincipalType.PUBLIC, "", VIEWER)])
+
+
 async def test_a_server_that_is_removed_is_gone_with_its_entries_and_its_path_is_free(store: Store) -> None:
     server = await registered(store)
 

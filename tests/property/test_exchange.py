@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.errors import DownstreamUnusable
-from proxy.exchange import Exchange, Held, RequestHead
+from proxy.exchange import Exchange, RequestHead
+from proxy.held import Held
 from proxy.ports import DataPlaneSettings, Fields, Forward, Reply
 from registry.access import Reason, Refusal
 from registry.model import Facts

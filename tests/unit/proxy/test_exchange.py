@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from proxy.errors import DownstreamTimeout, DownstreamUnusable, PolicyUnknown
-from proxy.exchange import Exchange, Held, Mode, RequestHead, known_id
+from proxy.exchange import Exchange, Mode, RequestHead, known_id
+from proxy.held import Held
 from proxy.ports import DataPlaneSettings, Fields, Forward, Reply
 from registry.access import Reason, Refusal
 from registry.model import Facts, Scope
