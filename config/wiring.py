@@ -38,6 +38,7 @@ from registry.downstream import McpCatalogue, McpToolCaller, Network
 from registry.editing import Editor
 from registry.keys import Keys
 from registry.model import Scope
+from registry.observed import Observed
 from registry.permissions import Permissions
 from registry.ports import (
     AccessStore,
@@ -49,6 +50,7 @@ from registry.ports import (
     Ledger,
     PolicyReader,
     ServerStore,
+    SightingStore,
 )
 from registry.refresh import Refresher
 from registry.servers import Servers
@@ -112,6 +114,11 @@ class Store(Protocol):
         """Which replica mirrors."""
         ...
 
+    @property
+    def sightings(self) -> SightingStore:
+        """What was seen in passing lists."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class App:
@@ -143,9 +150,9 @@ def build(settings: Settings, store: Store) -> App:
     app, admin = _applications(settings, health, metrics)
     _mount_management(app, admin, services, scrape.route(metrics, fresh if admin is None else None))
     metrics.watch(search.statuses)
-    app.cleanup_ctx.append(_background(search, authority))
+    app.cleanup_ctx.append(_background(services.observed, search, authority))
     policies = bridges.FactPolicies(authority.facts)
-    _mount_data_plane(app, limits, policies, (variables, outbound), metrics)
+    _mount_data_plane(app, limits, policies, (variables, outbound), (metrics, services.observed))
     _mount_gateway(app, settings, limits, policies, search.discovery, _caller(settings, limits, variables, outbound))
     return App(app, admin, services.keys, ledger, refresher)
 
@@ -163,6 +170,7 @@ def _services(
         activity=ActivityLog(store.activity, fresh),
         discovery=search.discovery,
         mirrors=search.mirrors,
+        observed=Observed(store.servers, store.sightings, fresh),
         public_url=settings.base_url,
     )
 
@@ -209,9 +217,9 @@ def _terms(settings: Settings, variables: Mapping[str, str], outbound: Network) 
     return Terms(Scope(settings.registration), variables, outbound.destinations, own_origins(settings))
 
 
-def _background(search: Search, authority: Authority) -> Context:
+def _background(observed: Observed, search: Search, authority: Authority) -> Context:
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        async with background.running({**authority.works, **search.works}):
+        async with background.running({**authority.works, **search.works, "observed": observed.run}):
             yield
         await search.close()
         await authority.close()
@@ -224,12 +232,12 @@ def _mount_data_plane(
     limits: DataPlaneSettings,
     policies: Policies,
     ways_out: tuple[Mapping[str, str], Network],
-    metrics: Metrics,
+    hearers: tuple[Metrics, Observed],
 ) -> None:
     variables, outbound = ways_out
     connector = Connector(bridges.addresses_for_proxy(outbound.destinations), outbound.tls)
     downstream = HttpDownstream(limits, connector, bridges.for_proxy(variables))
-    DataPlane(policies, downstream, limits, metrics).mount(app)
+    DataPlane(policies, downstream, limits, *hearers).mount(app)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         await downstream.start()

@@ -126,6 +126,21 @@ class NoMeter:
         """As Meter.streams."""
 
 
+class Observer(Protocol):
+    """Hears which tools downstreams list."""
+
+    def listed(self, server_id: str, names: frozenset[str]) -> None:
+        """A list with these names has passed, hidden ones included. Returns at once and never raises."""
+        ...
+
+
+class NoObserver:
+    """Hears nothing."""
+
+    def listed(self, server_id: str, names: frozenset[str]) -> None:
+        """As Observer.listed."""
+
+
 Credentials = Callable[[ServerPolicy], Fields]
 """The static header fields of a server, sent to its origin alone. Raises DownstreamUnusable when one is not set."""
 

@@ -22,6 +22,7 @@ from registry.mirror import Mirror
 from registry.mirroring import MirrorState
 from registry.mirrors import Mirrors
 from registry.model import OWNER, AccessEntry, ApiKey, Asked, Facts, Permission, PrincipalType, Scope, ServerPolicy
+from registry.observed import Observed
 from registry.permissions import Permissions
 from registry.ports import PolicyReader, Transaction
 from registry.refresh import Refresher
@@ -93,6 +94,7 @@ class ControlPlane:
         target.on_vectors = self.indexing.offer
         self.discovery = Discovery(Indexes(self.index), self.catalogue, self.vectors, freshness)
         self.mirrors = Mirrors(freshness, self.indexing, None, None)
+        self.observed = Observed(self.store.servers, self.store.sightings, freshness)
 
     @contextlib.asynccontextmanager
     async def indexed(self) -> AsyncIterator[None]:

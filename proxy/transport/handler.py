@@ -13,14 +13,27 @@ from aiohttp import web
 from proxy import replies
 from proxy.errors import PolicyUnknown, ProxyError
 from proxy.exchange import Exchange, RequestHead, known_id
+from proxy.held import Held
 from proxy.paths import PREFIX, Target, server_path, split_target
-from proxy.ports import DataPlaneSettings, Downstream, Fields, Forward, Meter, NoMeter, Policies, Reply
+from proxy.ports import (
+    DataPlaneSettings,
+    Downstream,
+    Fields,
+    Forward,
+    Meter,
+    NoMeter,
+    NoObserver,
+    Observer,
+    Policies,
+    Reply,
+)
 from proxy.transport.about import About
 from proxy.transport.answer import authored, strip_added
 from proxy.transport.guard import ARRIVAL
 from proxy.transport.intake import check_way, key_of, read_body
 from proxy.transport.quota import StreamQuota
 from proxy.transport.relay import Relay
+from registry.access import Refusal
 from registry.credentials import key_hash
 from registry.model import Asked, Facts
 
@@ -33,9 +46,15 @@ class DataPlane:
     """Everything below `/proxy/`."""
 
     def __init__(
-        self, policies: Policies, downstream: Downstream, settings: DataPlaneSettings, meter: Meter | None = None
+        self,
+        policies: Policies,
+        downstream: Downstream,
+        settings: DataPlaneSettings,
+        meter: Meter | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._meter = meter if meter is not None else NoMeter()
+        self._observer = observer if observer is not None else NoObserver()
         self._policies = policies
         self._downstream = downstream
         self._settings = settings
@@ -80,7 +99,7 @@ class DataPlane:
             self._meter.decided(facts.server, 0, outcome.refusals)
             return _refused(outcome, about)
         self._meter.decided(facts.server, len(outcome.permits), ())
-        relay = Relay(exchange, lambda: self._policies.facts(asked), about, self._closing, self._meter)
+        relay = Relay(exchange, lambda held: self._released(held, asked, about), about, self._closing, self._meter)
         if exchange.is_subscription:
             return await self._streamed(relay, request, outcome, asked)
         return await relay.run(request, self._downstream.send(outcome))
@@ -94,6 +113,12 @@ class DataPlane:
                 return await relay.run(request, self._downstream.send(forward))
             finally:
                 self._meter.streams(-1)
+
+    async def _released(self, held: Held, asked: Asked, about: About) -> bytes | Refusal:
+        released = held.release(await self._policies.facts(asked))
+        if about.server_id is not None and not isinstance(released, Refusal):
+            self._observer.listed(about.server_id, held.names)
+        return released
 
     async def _facts(self, asked: Asked, body: bytes) -> Facts:
         try:

@@ -26,7 +26,6 @@ from proxy.ports import DownstreamAnswer, Meter
 from proxy.transport.about import About
 from proxy.transport.answer import authored, streamed, whole
 from registry.access import Refusal
-from registry.model import Facts
 
 log = structlog.get_logger(__name__)
 
@@ -35,8 +34,8 @@ _RESET_AT_ONCE = struct.pack("ii", 1, 0)
 
 Write = Callable[[bytes], Awaitable[None]]
 
-Fresh = Callable[[], Awaitable[Facts]]
-"""The facts of this exchange, from a read that is young enough for a list that has arrived. Raises PolicyUnknown."""
+Released = Callable[[Held], Awaitable[bytes | Refusal]]
+"""Releases a list with facts from a read that is young enough for it. Raises PolicyUnknown."""
 
 
 class _AccessLost(Exception):
@@ -50,10 +49,12 @@ class _AccessLost(Exception):
 class Relay:
     """One answer on its way."""
 
-    def __init__(self, exchange: Exchange, fresh: Fresh, about: About, closing: asyncio.Event, meter: Meter) -> None:
+    def __init__(
+        self, exchange: Exchange, released: Released, about: About, closing: asyncio.Event, meter: Meter
+    ) -> None:
         self._meter = meter
         self._exchange = exchange
-        self._fresh_facts = fresh
+        self._released = released
         self.about = about
         self._closing = closing
         self._response: web.StreamResponse | None = None
@@ -119,10 +120,10 @@ class Relay:
 
     async def _release(self, outputs: Iterable[bytes | Held], write: Write) -> None:
         for output in outputs:
-            await write(await self._fresh(output) if isinstance(output, Held) else output)
+            await write(await self._less(output) if isinstance(output, Held) else output)
 
-    async def _fresh(self, held: Held) -> bytes:
-        released = held.release(await self._fresh_facts())
+    async def _less(self, held: Held) -> bytes:
+        released = await self._released(held)
         if isinstance(released, Refusal):
             raise _AccessLost(released)
         return released

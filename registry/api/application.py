@@ -3,6 +3,7 @@
 Source: DESIGN 2 (rights), DESIGN 5 (registry). A handler reads the request, asks one use case, shows the result.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from aiohttp import web
@@ -30,6 +31,7 @@ from registry.fingerprint import fingerprint
 from registry.keys import NewKey, ToolsOf
 from registry.mirroring import Order
 from registry.model import ALL_TOOLS
+from registry.sightings import Sighting
 
 
 def application(use_cases: Services) -> web.Application:
@@ -50,7 +52,7 @@ def _of_servers() -> list[web.RouteDef]:
         web.get("/servers/{server}/permissions", _permissions),
         web.put("/servers/{server}/permissions", _replace_permissions),
         web.post("/servers/{server}/refresh", _refresh_server),
-        web.get("/servers/{server}/tools", _get_server),
+        web.get("/servers/{server}/tools", _get_tools),
         web.patch("/servers/{server}/tools", _replace_tools),
         web.put(r"/servers/{server}/tools/{tool:[\s\S]+}", _switch_tool),
     ]
@@ -99,6 +101,11 @@ async def _list_servers(request: web.Request) -> web.Response:
 
 async def _get_server(request: web.Request) -> web.Response:
     return _detail(request, await services(request).servers.get(request[CALLER], server_in(request)))
+
+
+async def _get_tools(request: web.Request) -> web.Response:
+    server = await services(request).servers.get(request[CALLER], server_in(request))
+    return _detail(request, server, observed=await services(request).observed.of(request[CALLER], server))
 
 
 async def _patch_server(request: web.Request) -> web.Response:
@@ -216,9 +223,14 @@ async def _prepare_existing(request: web.Request) -> web.Response:
 
 
 def _detail(
-    request: web.Request, server: Server, *, status: int = 200, ignored: frozenset[str] | None = None
+    request: web.Request,
+    server: Server,
+    *,
+    status: int = 200,
+    ignored: frozenset[str] | None = None,
+    observed: Sequence[Sighting] | None = None,
 ) -> web.Response:
-    response = _json(views.detail(server, services(request).public_url, ignored), status=status)
+    response = _json(views.detail(server, services(request).public_url, ignored, observed), status=status)
     response.headers["ETag"] = f'"{fingerprint(server.policy)}"'
     return response
 

@@ -11,6 +11,7 @@ from registry.discovery import Discovery
 from registry.editing import Editor
 from registry.keys import Keys
 from registry.mirrors import Mirrors
+from registry.observed import Observed
 from registry.permissions import Permissions
 from registry.servers import Servers
 from registry.tools import Tools
@@ -28,6 +29,7 @@ class Services:
     activity: ActivityLog
     discovery: Discovery
     mirrors: Mirrors
+    observed: Observed
     public_url: str
 
 

@@ -61,8 +61,18 @@ class RegistrySettingsDetail(Outgoing):
     pass_cookies: bool
 
 
+class ObservedTool(Outgoing):
+    """A tool that the downstream listed to some caller and not to the registry."""
+
+    name: str
+    first_seen_at: datetime
+
+
 class ServerDetail(ServerSummary):
-    """A server whole. `ignoredTools` is there only in the answer to a PATCH."""
+    """A server whole. `ignoredTools` is there only in the answer to a PATCH.
+
+    `observedTools` only in the answer to a GET of its tools, for who may switch them.
+    """
 
     tags: list[str]
     registry_settings: RegistrySettingsDetail
@@ -71,6 +81,7 @@ class ServerDetail(ServerSummary):
     retired_disabled_tools: list[str]
     read_only_tools: list[str]
     ignored_tools: list[str] | None = Field(default=None, exclude_if=lambda names: names is None)
+    observed_tools: list[ObservedTool] | None = Field(default=None, exclude_if=lambda tools: tools is None)
 
 
 class ServerList(Outgoing):

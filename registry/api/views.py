@@ -15,6 +15,7 @@ from registry.api.models import (
     MadeKeyDetail,
     MirrorAnswer,
     MirrorDetail,
+    ObservedTool,
     PermissionDetail,
     PermissionList,
     RegistrySettingsDetail,
@@ -31,6 +32,7 @@ from registry.mirrors import MirrorReport
 from registry.model import ALL_TOOLS, AccessEntry, ApiKey, ServerPolicy
 from registry.permissions import ROLES
 from registry.rows import Activity
+from registry.sightings import Sighting
 
 
 def summary(server: Server, public_url: str) -> ServerSummary:
@@ -38,8 +40,13 @@ def summary(server: Server, public_url: str) -> ServerSummary:
     return ServerSummary(**_shared(server, public_url))
 
 
-def detail(server: Server, public_url: str, ignored: frozenset[str] | None = None) -> ServerDetail:
-    """A server whole; `ignored` only where a PATCH is answered."""
+def detail(
+    server: Server,
+    public_url: str,
+    ignored: frozenset[str] | None = None,
+    observed: Sequence[Sighting] | None = None,
+) -> ServerDetail:
+    """A server whole; `ignored` only where a PATCH is answered, `observed` only where it was asked for."""
     return ServerDetail(
         **_shared(server, public_url),
         tags=list(server.tags),
@@ -49,6 +56,7 @@ def detail(server: Server, public_url: str, ignored: frozenset[str] | None = Non
         retired_disabled_tools=sorted(server.policy.retired_disabled_tools),
         read_only_tools=sorted(server.policy.read_only_tools),
         ignored_tools=None if ignored is None else sorted(ignored),
+        observed_tools=None if observed is None else [ObservedTool(**asdict(one)) for one in observed],
     )
 
 

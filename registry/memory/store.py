@@ -16,6 +16,7 @@ from registry.changes import StoreChange, Subject
 from registry.entries import NewServer, Server, ServerEdit, Snapshot
 from registry.errors import Conflict, NotFound, StoreUnavailable
 from registry.memory.mirroring import MemoryFeed, MemoryLeases
+from registry.memory.sightings import MemorySightings
 from registry.memory.state import State
 from registry.model import AccessEntry, ApiKey, Asked, Facts, Scope, ServerPolicy
 from registry.ports import Transaction
@@ -49,6 +50,7 @@ class MemoryStore:
         self.activity = _ActivityLog(self)
         self.feed = MemoryFeed()
         self.leases = MemoryLeases(self)
+        self.sightings = MemorySightings(self)
         self.policies = self
         self.ledger = self
         self.health = self

@@ -21,6 +21,7 @@ _OURS: Sequence[tuple[str, Keys, bool]] = (
     ("apikeys", [("hash", 1)], True),
     ("apikeys", [("createdAt", 1)], False),
     ("activity", [("at", -1), ("_id", -1)], False),
+    ("observed", [("serverId", 1)], False),
 )
 _SHARED: Sequence[tuple[str, Keys]] = (
     ("mcpservers", [("path", 1)]),

@@ -6,6 +6,7 @@ from registry.mongo.lease import MongoLeases
 from registry.mongo.ledger import MongoLedger
 from registry.mongo.policies import MongoPolicies
 from registry.mongo.schema import prepare
+from registry.mongo.sightings import MongoSightings
 from registry.mongo.stores import MongoAccess, MongoActivity, MongoHealth, MongoKeys, MongoServers
 from registry.mongo.watch import MongoChangeFeed
 
@@ -32,6 +33,7 @@ class MongoStore:
         self.activity = MongoActivity(self._connection)
         self.health = MongoHealth(self._connection)
         self.leases = MongoLeases(self._connection)
+        self.sightings = MongoSightings(self._connection)
         self.feed = MongoChangeFeed(url, database)
         self._deployment_id: str | None = None
 

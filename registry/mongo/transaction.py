@@ -33,6 +33,7 @@ from registry.mongo.documents import (
 from registry.mongo.entries import entries_of, remove_entries, replace_entries
 from registry.mongo.policies import facts_for
 from registry.mongo.reservations import reserve_url, take_turns_over_admin_keys
+from registry.mongo.sightings import remove_sightings
 from registry.mongo.stored_edits import edited_fields, raises_revision
 from registry.rows import Activity
 
@@ -114,6 +115,7 @@ class MongoTransaction:
         ids = {"$in": any_id(server_id)}
         async with translating():
             await remove_entries(self.connection, server_id, self.session)
+            await remove_sightings(self.connection, server_id, self.session)
             await self.connection.db.reservations.delete_many({"server": ids}, session=self.session)
             await self.connection.db.mcpservers.delete_one({"_id": ids}, session=self.session)
 

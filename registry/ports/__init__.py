@@ -6,6 +6,7 @@ contract suite runs on both. A driver's error never comes through.
 
 from registry.ports.downstream import CatalogueSource, ToolCaller
 from registry.ports.search import Embedder, FlagStore, PropertyAdder, ToolIndex, VectorCache
+from registry.ports.sightings import SightingStore
 from registry.ports.store import (
     AccessStore,
     ActivityStore,
@@ -33,6 +34,7 @@ __all__ = [
     "PolicyReader",
     "PropertyAdder",
     "ServerStore",
+    "SightingStore",
     "ToolCaller",
     "ToolIndex",
     "Transaction",

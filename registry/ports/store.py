@@ -73,7 +73,10 @@ class Transaction(Protocol):
         ...
 
     async def remove_server(self, server_id: str) -> None:
-        """Remove the server, its entries and what reserves its path for it. Grants of keys stay: no id comes again."""
+        """Remove the server, its entries, what was seen of it, and what reserves its path for it.
+
+        Grants of keys stay: no id comes again.
+        """
         ...
 
     async def add_key(self, key: ApiKey) -> None:

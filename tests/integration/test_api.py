@@ -63,6 +63,7 @@ async def served(plane: ControlPlane) -> AsyncIterator[Api]:
         activity=plane.activity,
         discovery=plane.discovery,
         mirrors=plane.mirrors,
+        observed=plane.observed,
         public_url="http://proxy.test/",
     )
     root = web.Application()
@@ -119,8 +120,9 @@ async def test_the_story_of_a_server_from_registration_to_a_switch(api: Api) -> 
     status, patched = await api(root, "PATCH", tools, {"disabledTools": ["delete", "x"], "readOnlyTools": ["read"]})
     changed = {"disabledTools": ["delete"], "readOnlyTools": ["read"], "revision": made["revision"] + 1}
     assert (status, patched) == (200, {**made, **changed, "ignoredTools": ["x"]})
-    for path in (tools, "/servers/%2Fdemo/tools", f"/servers/{made['id']}", "/servers/%2Fdemo"):
+    for path in (f"/servers/{made['id']}", "/servers/%2Fdemo"):
         assert await api(root, "GET", path) == (200, {**made, **changed})
+        assert await api(root, "GET", f"{path}/tools") == (200, {**made, **changed, "observedTools": []})
     status, switched = await api(root, "PUT", f"{tools}/delete", {"enabled": True})
     assert (status, switched["disabledTools"], switched["revision"]) == (200, [], made["revision"] + 2)
     api.plane.source.failure = "it is down"
