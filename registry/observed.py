@@ -96,7 +96,7 @@ class Observed:
     async def _compare(self, server_id: str, names: set[str]) -> None:
         try:
             server = await self._servers.by_ref(server_id)
-            if server is not None:
+            if server is not None:  # one that is removed just now leaves names that nobody asks for: no id comes again
                 await self._keep(server, names)
         except StoreUnavailable as exc:
             log.warning("observed.lost", server_id=server_id, cause=str(exc))

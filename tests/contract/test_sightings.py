@@ -1,5 +1,6 @@
 """What was seen in passing lists, on the twin and on the real store (`registry.ports.sightings`)."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -67,6 +68,18 @@ async def test_as_many_as_there_may_be_are_kept_at_once(store: Store) -> None:
     await store.sightings.add(server.id, many)
 
     assert await names(store, server.id) == many
+
+
+async def test_two_replicas_may_see_the_same_names_at_once(database_url: str) -> None:
+    replicas = [MongoStore(database_url) for _ in range(2)]
+    for store in replicas:
+        await store.prepare()
+    server = await registered(replicas[0])
+    seen = [f"t{i:03}" for i in range(100)]
+    await asyncio.gather(*(store.sightings.add(server.id, seen) for store in replicas))
+    assert await names(replicas[0], server.id) == seen
+    for store in replicas:
+        await store.close()
 
 
 async def test_what_two_replicas_stored_in_excess_is_not_read(database_url: str) -> None:

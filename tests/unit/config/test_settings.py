@@ -55,6 +55,25 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.bootstrap_admin_key.get_secret_value() == KEY
 
 
+def test_who_has_no_key_may_nothing_and_a_refused_tool_is_unknown_unless_settings_say_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert (load().anonymous, load().refusal_style) == ("off", "unknown")
+    monkeypatch.setenv("SLUICEGATE_ANONYMOUS", "Read")
+    monkeypatch.setenv("SLUICEGATE_REFUSAL_STYLE", "EXPLAIN")
+    assert (load().anonymous, load().refusal_style) == ("read", "explain")
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("SLUICEGATE_ANONYMOUS", "'off', 'read' or 'write'"), ("SLUICEGATE_REFUSAL_STYLE", "'unknown', 'explain' or")],
+)
+def test_a_bad_choice_is_told_what_there_is(name: str, values: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "true")
+    with pytest.raises(SettingsInvalid, match=rf"{name}: .*{values}"):
+        load()
+
+
 def test_a_secret_is_not_shown_by_the_settings_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICEGATE_BOOTSTRAP_ADMIN_KEY", KEY)
     monkeypatch.setenv("SLUICEGATE_MONGODB_URL", "mongodb://me:hunter2@127.0.0.1/")

@@ -1,11 +1,13 @@
 """Callers without a key, where the operator lets them in (DESIGN 2 and 3)."""
 
+from dataclasses import replace
+
 import pytest
 
 from registry import access
 from registry.access import Permit, Reason, Refusal
 from registry.anonymous import WithAnonymous
-from registry.model import OWNER, Asked, Facts, PrincipalType, Scope, Switch
+from registry.model import OWNER, Asked, Facts, Permission, PrincipalType, Scope, Switch
 from tests import build
 from tests.build import entry, policy
 
@@ -37,7 +39,10 @@ async def verdict(facts: Facts, scopes: tuple[Scope, ...], key_hash: str | None 
         (WRITE, keyless(), None),
         (READ, keyless(), Reason.SCOPE_WRITE),
         (READ, keyless(server=policy(read_only_tools=frozenset({"t"}))), None),
+        (READ, keyless(server=policy(trusted=True, declared_read_only=frozenset({"t"}))), None),
+        (READ, keyless(server=policy(declared_read_only=frozenset({"t"}))), Reason.SCOPE_WRITE),
         (WRITE, keyless(entries=()), Reason.NOT_VISIBLE),
+        (WRITE, keyless(entries=(replace(PUBLIC, permissions=Permission.EDIT),)), Reason.NOT_VISIBLE),
         (WRITE, keyless(entries=(entry(),)), Reason.NOT_VISIBLE),
         (WRITE, keyless(entries=(entry(principal_id=""),)), Reason.NOT_VISIBLE),
         (
@@ -51,6 +56,8 @@ async def verdict(facts: Facts, scopes: tuple[Scope, ...], key_hash: str | None 
         (WRITE, keyless(server=policy(disabled_tools=frozenset({"t"}))), Reason.TOOL_DISABLED),
         (WRITE, keyless(server=policy(retired_disabled_tools=frozenset({"t"}))), Reason.TOOL_DISABLED),
         (WRITE, keyless(switches=(Switch(None, "t"),)), Reason.TOOL_SWITCHED_OFF),
+        (WRITE, keyless(switches=(Switch("srv-1", "t"),)), Reason.TOOL_SWITCHED_OFF),
+        (WRITE, keyless(switches=(Switch("srv-2", "t"),)), None),
     ],
 )
 async def test_a_caller_without_a_key_is_bound_by_what_public_may(
